@@ -13,7 +13,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import values
 
 BY_FILE = "by a file"  # stonewall of a read of what an earlier run has written until its stonewall
-PHASES = {"write": "-w", "read": "-r"}
+PHASES = {"write": "w", "read": "r"}
 MAX_REPETITIONS, MAX_TASKS = 10_000, 10**7
 UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
@@ -22,6 +22,9 @@ _COMMAND = re.compile(r"^Command line(?: used)? *: (.{1,4000})$", re.MULTILINE)
 _OPTION = re.compile(r"^[ \t]*([A-Za-z][A-Za-z ]{1,30}?) *[:=] ?(.{0,200}?)[ \t\r]*$", re.MULTILINE)
 _CLIENTS = re.compile(r"([0-9]{1,8}) \(([0-9]{1,8}) per node\)")  # up to 3.1
 _NUMBER = r"(?<!\S)-%s[ =]?([0-9]{1,12})(?!\S)"  # as the command has it
+# Options without a value, whose letters may stand together: -wrR.
+_FLAGS = re.compile(r"(?<!\S)-([BcCeEFghHIkKmnpPqrRSuvVwWxyYzZ]+)(?!\S)")
+_SET = r"\b%s=1\b"  # by -O, several with commas between them
 _SIZE = re.compile(r"([0-9]{1,15})(?:\.[0-9]{1,2})? (bytes|[KMGT]iB)")
 _MOVED = re.compile(r"WARNING: Using actual aggregate bytes moved = ([0-9]{1,20})\.?")
 _TABLE = re.compile(r"^(access +bw\(MiB/s\) .*)\n", re.MULTILINE)
@@ -74,12 +77,12 @@ def described(text: str) -> dict[str, str]:
 def requested(text: str) -> Requested:
     """Raises OutputError where it is incomplete."""
     command, options = _command(text), _options(text)
-    words = command.split()
+    flags = _flags(command)
     clients = _CLIENTS.fullmatch(options.get("clients", ""))
     tasks = int(clients[1]) if clients else _whole("tasks", options)
     count = options.get("segments") or _given("s", command) or "1"
     stonewall = options.get("stonewallingTime") or _given("D", command).lstrip("0")
-    if not stonewall and "stoneWallingStatusFile=" in command and "-w" not in words:
+    if not stonewall and "stoneWallingStatusFile=" in command and "w" not in flags:
         stonewall = BY_FILE
     cells = _cells(text)[0]
     transfer = _bytes(options.get("xfersize", ""), _given("t", command), cells.get("xfer(KiB)", ""))
@@ -95,11 +98,11 @@ def requested(text: str) -> Requested:
         bytes=tasks * block * segments,
         repetitions=repetitions,
         layout=layout(options.get("access") == "file-per-process", block == transfer, segments),
-        phases=_phases(text, words),
-        compared="-R" in words,
+        phases=_phases(text, flags),
+        compared="R" in flags or _is_set("checkRead", command),
         stonewall=stonewall,
-        wears_out="1"
-        in (options.get("stoneWallingWearOut"), _given("O stoneWallingWearOut", command)),
+        wears_out=options.get("stoneWallingWearOut") == "1"
+        or _is_set("stoneWallingWearOut", command),
     )
 
 
@@ -156,14 +159,23 @@ def _given(option: str, command: str) -> str:
     return match[1] if match else ""
 
 
-def _phases(text: str, words: list[str]) -> list[str]:
+def _flags(command: str) -> set[str]:
+    """The letters of its options without a value."""
+    return {*"".join(_FLAGS.findall(command))}
+
+
+def _is_set(name: str, command: str) -> bool:
+    return bool(re.search(_SET % name, command, re.IGNORECASE))
+
+
+def _phases(text: str, flags: set[str]) -> list[str]:
     """What has rows: what the summary names or, where the end is missing, the command.
 
     Raises OutputError: cut off.
     """
     named = _SUMMARY_ROW.findall(text.partition("\nSummary of all tests:")[2])
     if not _END.search(text):
-        named = [phase for phase, option in PHASES.items() if option in words]
+        named = [phase for phase, option in PHASES.items() if option in flags]
     if {*named} != {cells["access"] for cells in _cells(text)}:
         raise OutputError("ior: its text is cut off")
     return [phase for phase in PHASES if phase in named]

@@ -49,7 +49,7 @@ _WRONG = "ERROR: verifying the data"
 _WHEN = r"[0-9]{2}/[0-9]{2}/[0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2}"
 _BEGIN = re.compile(rf"^-- started at {_WHEN} --$", re.MULTILINE)
 # After it may be lines of other ranks, which come late, and of the launcher.
-_END = re.compile(rf"^-- finished at {_WHEN} --[ \t\r]*$", re.MULTILINE)
+_END = re.compile(rf"^-- finished at {_WHEN} --[ \t]*$", re.MULTILINE)
 _LAUNCHED = re.compile(
     r"^mdtest-(\S{1,40}) was launched with ([0-9]{1,8}) total task\(s\) on "
     r"([0-9]{1,8}) node\(s\)$",
@@ -77,6 +77,7 @@ def parse(text: str) -> list[Reading]:
 
     Raises OutputError: `invalid` if mdtest found wrong data; `generic` if it could not do all.
     """
+    text = text.replace("\r\n", "\n")
     options = _options_of_run(text)
     rates, times, iterations = _tables(text, timed="P" in options)
     files, _ = _work(text, options)
@@ -101,6 +102,7 @@ def conditions(text: str) -> dict[str, str]:
     `stonewall` where a time limit (its seconds), and not the command, decided how many files there
     are; `sync` where phases (-Y) or files (-y) are synced within their time.
     """
+    text = text.replace("\r\n", "\n")
     options = _options_of_run(text)
     version, tasks, nodes = _launched(text)
     iterations = _tables(text, timed="P" in options)[2]
