@@ -79,7 +79,10 @@ def format_in(path: Path) -> str:
     config = _loaded(path)
     from reframe.core.settings import site_configuration
 
-    found = _formats(config) - _formats(site_configuration)
+    try:
+        found = _formats(config) - _formats(site_configuration)
+    except (LookupError, AttributeError, TypeError):
+        raise UserError(path, "its 'logging' is not as in the settings of ReFrame") from None
     if len(found) == 1:
         return found.pop()
     what = f"{len(found)} formats of its own in the 'filelog' of 'logging: handlers_perflog'"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -26,6 +27,15 @@ MAX_REFUSED = 20  # lines
 _CSV = ".csv"
 _MAX_NAMES = 3  # files with the same values
 _KEPT = (State.NEW, State.GROWN, State.SAME)
+
+
+@dataclass(frozen=True)
+class Done:
+    """The answer of an import, whether all was read, and whether --apply has anything to do."""
+
+    answer: str
+    is_whole: bool = True
+    is_new: bool = True
 
 
 @click.command("import")
@@ -93,12 +103,14 @@ def import_(
     if not paths:
         paths, system = _own(system)
     options = Options(zone, _format(format_), only_systems, only_tests)
-    answer, is_whole = _brought(paths, system, options, apply)
+    done = _brought(paths, system, options, apply)
     if apply:
-        print_answer(answer, own(system, "history") if system else "siteproof history")
+        print_answer(done.answer, own(system, "history") if system else "siteproof history")
+    elif done.is_new:
+        print_unapplied(context, done.answer)
     else:
-        print_unapplied(context, answer)
-    if not is_whole:
+        print_answer(f"{done.answer}; there is nothing to change")
+    if not done.is_whole:
         raise SystemExit(ExitCode.INCOMPLETE)
 
 
@@ -119,8 +131,8 @@ def _own(system: str) -> tuple[list[Path], str]:
     return [path], site.name
 
 
-def _brought(paths: Sequence[Path], system: str, given: Options, apply: bool) -> tuple[str, bool]:
-    """What was done with files of one kind, or would be; whether all was read. Raises UserError."""
+def _brought(paths: Sequence[Path], system: str, given: Options, apply: bool) -> Done:
+    """What was done with files of one kind, or would be. Raises UserError."""
     for path in paths:
         if not path.exists():
             raise UserError(path, "no such file or folder")
@@ -134,7 +146,7 @@ def _brought(paths: Sequence[Path], system: str, given: Options, apply: bool) ->
         raise UserError(str(given), "a CSV file has no tests of ReFrame", hint="Remove the option")
     *before, answer = [_csv(path, system, apply) for path in paths]
     print_text(*before)
-    return answer, True
+    return Done(answer)
 
 
 def _csv(file: Path, system: str, apply: bool) -> str:
@@ -155,8 +167,8 @@ def _csv(file: Path, system: str, apply: bool) -> str:
 # ---- of ReFrame
 
 
-def _logs(paths: Sequence[Path], system: str, given: Options, apply: bool) -> tuple[str, bool]:
-    """What was done with files of ReFrame, or would be; whether all was read. Raises UserError."""
+def _logs(paths: Sequence[Path], system: str, given: Options, apply: bool) -> Done:
+    """What was done with files of ReFrame, or would be. Raises UserError."""
     if system not in sites.names():
         what = f"unknown system '{system}'" if system else "required for files of ReFrame"
         raise UserError("--system", what, sites.names())
@@ -171,7 +183,7 @@ def _logs(paths: Sequence[Path], system: str, given: Options, apply: bool) -> tu
     for which in LeftOut:
         if left_out[which]:
             click.echo(f"not imported: {count(left_out[which], 'line')} {which}")
-    return _total(done), done.is_whole
+    return Done(_total(done), done.is_whole, bool(done.of(State.NEW, State.GROWN)))
 
 
 def _content(found: Content) -> str:

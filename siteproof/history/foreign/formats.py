@@ -9,6 +9,7 @@ that session's report.
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -168,6 +169,7 @@ def _as_logged(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+_A_TIME = "in 2025-03-01T10:00:00+01:00, of 2000 to 2099"
 _CONTROL = bytes({*range(32), 127} - {9})  # no test prints them; they control terminals
 
 
@@ -219,11 +221,13 @@ class Perflog:
 
     def _moment(self, texts: Sequence[str]) -> datetime:
         """When the job ended, in UTC. Raises Refused."""
+        exact = "" if self.unix is None else bare(texts[self.unix])
+        printed = "" if self.time is None else texts[self.time]
         try:
-            if self.unix is not None and (exact := bare(texts[self.unix])):
-                return origins.instant(float(exact))
-            return self.file.in_utc("" if self.time is None else texts[self.time])
+            return origins.instant(float(exact)) if exact else self.file.in_utc(printed)
         except ValueError:
+            if text := exact or bare(printed):
+                raise Refused(f"'{text[:40]}' is not a time as {_A_TIME}") from None
             raise Refused("no time of the job's end") from None
 
 
@@ -270,7 +274,7 @@ def rows_of(file: File) -> Iterator[tuple[Row, list[dict[str, Any]], Context]]:
     Raises UserError, and yields nothing then.
     """
     try:
-        data = file.content()
+        data = file.content().removeprefix(codecs.BOM_UTF8)
     except OSError as error:
         raise UserError(file.path, f"cannot be read: {error.strerror}") from None
     if data.startswith(results_db.BEGIN):

@@ -197,7 +197,8 @@ def test_what_is_no_time_is_refused(log):
         batch = log(HEAD, LINE.replace("2026-11-21T19:39:48", time), LINE)
         assert len(batch) == 1, time
         (told,) = batch.refused
-        assert ":2: no time" in told, time
+        why = "no time of the job's end" if time == "null" else f"'{time}' is not a time as in 2"
+        assert f":2: {why}" in told, time
 
 
 def test_of_two_times_of_a_line_the_exact_one_counts(log):
@@ -239,6 +240,10 @@ def test_a_bad_line_is_refused_with_its_number_and_the_others_count(log):
         assert "Test.log:3: " in told, (bad, why)
         assert why in told, (bad, why)
         assert told.isprintable(), (bad, why)
+
+
+def test_the_mark_of_an_editor_of_windows_before_the_line_of_names_changes_nothing(log):
+    assert len(log(f"\ufeff{HEAD}", LINE)) == 1
 
 
 def test_lines_of_windows_and_empty_lines_change_nothing(log):

@@ -263,6 +263,8 @@ def test_a_settings_file_without_one_format_is_one_line(world, bring, monkeypatc
         (settings(world, "two.py", LOGGED, other), "2 formats of its own"),
         (settings(world, "no_time.py", other), "it has no %(check_job_completion_time)s"),
         (broken, "broken.py: cannot be read"),
+        (settings(world, "kind.py", {"format": "x"}), "its 'logging' is not as in the settings"),
+        (settings(world, "number.py", LOGGED | {"format": 5}), "its 'logging' is not as in"),
         (world.folder / "not_there.py", "no such file"),
     ):
         done = bring(path, "--format", given)
@@ -297,6 +299,15 @@ def test_without_apply_it_says_the_same_and_does_nothing(world, siteproof):
     assert "; nothing was changed\n" in done.out
     assert done.out.endswith(f"\nnext: siteproof import {path} --system thishost --apply\n")
     assert kept(world) == {}
+
+
+def test_where_nothing_is_new_no_apply_is_next(world, bring, siteproof):
+    path, empty = write(world, HEAD, LINE), write(world, HEAD, name="Empty.log")
+    assert bring(path).code == 0
+    for one in (path, empty):
+        done = siteproof("import", one, "--system", "thishost")
+        assert (done.code, done.err) == (0, ""), one
+        assert done.out.endswith("; there is nothing to change\n"), one
 
 
 def test_the_options_are_kept_beside_the_file_and_others_are_refused(world, bring):
