@@ -36,6 +36,7 @@ class Settings:
 
     environments: by partition, those of its `environs` that are defined for it. sections: others
     that the file has. unknown: keys that ReFrame does not have, or values that it does not take.
+    launchers: those that the file itself registers.
     """
 
     file: Path
@@ -43,6 +44,7 @@ class Settings:
     environments: Mapping[str, Mapping[str, Mapping[str, Any]]]
     sections: tuple[str, ...]
     unknown: tuple[str, ...]
+    launchers: frozenset[str]
 
 
 def read(path: Path, name: str = "") -> Settings:
@@ -60,6 +62,7 @@ def read(path: Path, name: str = "") -> Settings:
     config["systems"][:] = [system]
     unknown = list(_without_unknown(config, system))
     _validate(path, config)
+    _refuse_twice(path, system)
     defaults = {key: config.schema["defaults"][f"environments/{key}"] for key in COMPILERS}
     offered: dict[str, dict[str, Any]] = {}
     for partition in system["partitions"]:
@@ -68,7 +71,7 @@ def read(path: Path, name: str = "") -> Settings:
         defined = {one["name"]: one for one in known}
         names = [one for one in partition.get("environs", []) if one in defined]
         offered[partition["name"]] = {one: defaults | defined[one] for one in names}
-    return Settings(path, system, offered, others, tuple(unknown))
+    return Settings(path, system, offered, others, tuple(unknown), _own_launchers(system))
 
 
 def format_in(path: Path) -> str:
@@ -177,10 +180,40 @@ def _without_unknown(config: Any, system: dict[str, Any]) -> Iterable[str]:
         what = f"this ReFrame has no '{loads}'; {system['modules_system']} is written"
         yield f"modules_system: {what}"
     for partition in system.get("partitions", []):
-        yield from _cut(partition, of_partition, f"partitions/{partition.get('name')}/")
+        place = f"partitions/{partition.get('name')}/"
+        yield from _cut(partition, of_partition, place)
+        launcher = partition.get("launcher")
+        if isinstance(launcher, str) and not _registered(launcher):
+            other = "local" if partition.get("scheduler") == "local" else "srun"
+            partition["launcher"] = other
+            yield f"{place}launcher: this ReFrame has no '{harmless(launcher)[:40]}'; it is {other}"
     for one in config["environments"]:
         of_environment = schema["environments"]["items"]["properties"]
         yield from _cut(one, of_environment, f"environments/{one.get('name')}/")
+
+
+def _refuse_twice(path: Path, system: Mapping[str, Any]) -> None:
+    """Raise a UserError for a partition that is there twice."""
+    names = [one["name"] for one in system["partitions"]]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            raise UserError(path, f"systems/{system['name']}/partitions: '{name}' a second time")
+
+
+def _own_launchers(system: Mapping[str, Any]) -> frozenset[str]:
+    launchers = {one["launcher"] for one in system["partitions"]}
+    return frozenset(one for one in launchers if not _registered(one).startswith("reframe."))
+
+
+def _registered(launcher: str) -> str:
+    """The module of a launcher, which the settings may have registered; "" if there is none."""
+    from reframe.core.backends import getlauncher
+    from reframe.core.exceptions import ConfigError
+
+    try:
+        return str(getlauncher(launcher).__module__)
+    except ConfigError:
+        return ""
 
 
 def _cut(entry: dict[str, Any], known: Mapping[str, Any], place: str) -> Iterable[str]:
@@ -197,9 +230,17 @@ def _validate(path: Path, config: Any) -> None:
         config.validate()
     except ConfigError as error:
         cause: Any = error.__cause__
-        place = "/".join(map(str, getattr(cause, "absolute_path", ())))
+        place = "/".join(_keys(config, getattr(cause, "absolute_path", ())))
         what = harmless(getattr(cause, "message", str(error)))[:LONGEST]
         raise UserError(path, f"{place}: {what}" if place else what) from None
+
+
+def _keys(entry: Any, path: Iterable[str | int]) -> Iterable[str]:
+    """The steps to a value, each part of a list by its name, if it has one."""
+    for step in path:
+        entry = entry[step]
+        named = isinstance(step, int) and isinstance(entry, Mapping) and "name" in entry
+        yield harmless(str(entry["name"] if named else step))[:40]
 
 
 def _plain(value: Any) -> Any:

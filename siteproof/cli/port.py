@@ -94,7 +94,7 @@ def _of_settings(
     found = Listing({}, {}, slurm.cluster, file.name)
     if from_settings.needs_slurm(settings):
         found = listed(*slurm)
-    reached = from_settings.reached(settings, found.nodes, found.partitions, notes)
+    reached = from_settings.reached(settings, *found[:3], notes)
     grouped = grouping.group(found.nodes, reached, apart=True)
     features = catalogue.read().features
     given = from_settings.sections(settings, grouped, found.cluster, features, notes)

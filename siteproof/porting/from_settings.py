@@ -17,6 +17,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.checks.centre_settings import Settings
+from siteproof.errors import harmless
 from siteproof.porting.grouping import Grouped, NewRole
 from siteproof.porting.new_site import Sections, gpus, marked
 from siteproof.sites.job_keys import VERBATIM, is_of_checks
@@ -108,15 +109,24 @@ def reached(
     settings: Settings,
     nodes: Mapping[str, ConfiguredNode],
     partitions: Mapping[str, ConfiguredPartition],
+    cluster: str,
     notes: Notes,
 ) -> dict[str, ConfiguredPartition]:
-    """Each partition of the settings that Slurm has nodes for, as if slurm.conf had it."""
+    """Each partition of the settings that Slurm has nodes for, as if slurm.conf had it.
+
+    cluster: whose nodes and partitions these are, or "".
+    """
     found = {}
     for one in settings.system["partitions"]:
         if one["scheduler"] not in SLURM:
             continue
         place = f"partitions/{one['name']}/access"
         chosen = {option.name: option.value for option in options(one.get("access", []))}
+        clusters = chosen.get("clusters", "all")
+        if cluster and not {cluster, "all"} & set(clusters.split(",")):
+            what = f"--clusters={clusters}, and what was listed is {cluster}: it is left out"
+            notes.missing.append(f"{place}: {what}")
+            continue
         used = list(_used(chosen.get("partition"), partitions, place, notes))
         members = nodesets.of(name for part in used for name in part.nodes & nodesets.of(nodes))
         members = _narrowed(members, chosen, nodes, place, notes)
@@ -183,6 +193,9 @@ def sections(
     for one in settings.system["partitions"]:
         if roles := _roles(one, grouped, host, notes, is_first=not (grouped.roles or written)):
             written += _partition(one, *roles, environments.of(one), notes)
+            if one["launcher"] in settings.launchers:
+                what = "only runs that read this file as well have it: docs/porter.md"
+                notes.missing.append(f"partitions/{one['name']}/launcher: {what}")
     notes.missing += settings.unknown
     for name in settings.sections:
         if name in OF_RUNS:
@@ -229,7 +242,7 @@ def _host_role(settings: Settings, grouped: Grouped) -> str:
 
 def _head(settings: Settings, cluster: str, notes: Notes) -> Iterator[str]:
     system = settings.system
-    yield f"description: {_yaml(system.get('descr') or system['name'])}"
+    yield f"description: {_described(system)}"
     yield f"recognise: {_recognise(system, cluster, notes)}"
     yield "mode: quick  # until criteria.yaml holds the contract; then maintenance"
     if (loads := system.get("modules_system", "nomod")) != "nomod":
@@ -275,7 +288,7 @@ def _partition(
     if entry["scheduler"] == "squeue":
         notes.kept.append(f"{place}/scheduler: 'squeue' is slurm, which asks sacct")
     yield f"  {entry['name']}:"
-    yield f"    description: {_yaml(entry.get('descr') or entry['name'])}"
+    yield f"    description: {_described(entry)}"
     yield f"    role: {_yaml(roles)}"
     if list(own) != list(roles):
         yield f"    measures: {_yaml(own)}  # the others are measured in another partition, or not"
@@ -307,6 +320,11 @@ def _keys(taken: Mapping[str, Any], verbatim: Mapping[str, Any]) -> Iterator[str
         yield f"    reframe: {_yaml(verbatim)}"
 
 
+def _described(entry: Mapping[str, Any]) -> str:
+    """What a system or a partition is, in one line."""
+    return _yaml(harmless(" ".join(entry.get("descr", "").split())) or entry["name"])
+
+
 def _yaml(value: Any) -> str:
     """Data in one line of YAML, of which JSON is a part."""
     return json.dumps(value, ensure_ascii=False)
@@ -326,6 +344,10 @@ def _each_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(listed):
         raise ValueError("a name twice")
     return found
+
+
+def _in_order(given: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(given))
 
 
 def _variables(pairs: Sequence[tuple[str, Any]]) -> dict[str, str]:
@@ -365,7 +387,7 @@ _OF_PARTITIONS = _OF_BOTH | {
     "launcher": ("launcher", _same),
     "max_jobs": ("max_jobs", int),
     "time_limit": ("time_limit", _limit),
-    "features": ("features", _same),
+    "features": ("features", _in_order),
     "extras": ("extras", _same),
     "resources": ("resources", _resources),
     "container_platforms": ("container_platforms", _platforms),
@@ -458,7 +480,7 @@ class _Environments:
     def _entry(self, name: str, entry: Mapping[str, Any]) -> Iterator[str]:
         place = f"environments/{name}"
         taken, verbatim = _converted(entry, _OF_BOTH, _fits_environment, place, self._notes)
-        offered = entry.get("features") or []
+        offered = _in_order(entry.get("features", []))
         if set(offered) <= set(self._features):
             taken |= {"features": offered} if offered else {}
         else:

@@ -221,13 +221,13 @@ def _reached(
     found, rest = [], nodes.copy()
     while rest:
         candidates = {name: part.nodes & rest for name, part in partitions.items()}
-        best = max(candidates, key=lambda name: _rank(partitions[name], len(candidates[name])))
-        reached = candidates[best]
-        if not reached:
+        ranks = {name: _rank(partitions[name], len(part)) for name, part in candidates.items()}
+        best = max(ranks, key=lambda name: ranks[name], default="")
+        if not (best and candidates[best]):
             found.append(("", rest))
             break
-        found.append((best, reached))
-        rest = rest - reached
+        found.append((best, candidates[best]))
+        rest = rest - candidates[best]
     return found
 
 

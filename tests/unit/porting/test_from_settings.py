@@ -116,7 +116,20 @@ def mistake(port, text, name="one"):
         ("x = 1", "settings.py: cannot be read: ConfigError: "),
         ("site_configuration = []", "settings.py: cannot be read: AttributeError"),
         (SOUND.replace('"name": "p"', '"nam": 1'), "settings.py: cannot be read: KeyError: there"),
-        (SOUND.replace('["e"]', '"e"'), "settings.py: systems/0/partitions/0/environs: 'e' is not"),
+        (
+            SOUND.replace('["e"]', '"e"'),
+            "settings.py: systems/one/partitions/p/environs: 'e' is not",
+        ),
+        (
+            SOUND.replace(
+                '"p", ', '"p", "scheduler": "local", "launcher": "local"}, {"name": "p", '
+            ),
+            "settings.py: systems/one/partitions: 'p' a second time",
+        ),
+        (
+            SOUND.replace('"local", "l', '"slurm", "access": ["-p nowhere"], "l'),
+            "settings.py: no partition of one is left. partitions/p/access: Slurm has no partition",
+        ),
         (SOUND.replace('"name": "one"', '"name": "two"'), "settings.py: has no system 'one'"),
     ],
 )
@@ -194,3 +207,42 @@ def test_a_word_that_is_no_option_is_named_as_it_is(port):
     for word in ("word", "y"):
         assert f"partitions/p/access: '{word}' is not an option of sbatch" in shown, shown
     assert '["--account=x"]' in shown
+
+
+def test_a_launcher_that_only_the_settings_have_is_named_and_an_unknown_one_replaced(port):
+    registered = """
+from reframe.core.backends import register_launcher
+from reframe.core.launchers import JobLauncher
+
+@register_launcher("bound")
+class Bound(JobLauncher):
+    def command(self, job):
+        return ["mpirun", "--bind-to", "core"]
+"""
+    of = '"launcher": "{}", "environs": ["e"]'
+    own, lost = (SOUND.replace(of.format("local"), of.format(one)) for one in ("bound", "lost"))
+    done = port(file_of(port, registered + own), "one")
+    told = "partitions/p/launcher: only runs that read this file as well have it"
+    assert told in done.stderr and '"launcher": "bound"' in done.stdout
+    done = port(file_of(port, lost), "one")
+    assert "this ReFrame has no 'lost'; it is local" in done.stderr
+    assert "lost" not in done.stdout
+
+
+def test_a_partition_of_another_cluster_than_the_listed_one_is_left_out(port):
+    other = '"slurm", "access": ["-M near,{}"], "launcher": "srun"'
+    text = SOUND.replace('"local", "launcher": "local"', other)
+    assert "what was listed is far: it is left out" in mistake(port, text.replace("{}", "north"))
+    assert (
+        'access: ["--clusters=near,far"]'
+        in port(file_of(port, text.replace("{}", "far")), "one").stdout
+    )
+
+
+def test_a_description_of_two_lines_and_a_feature_twice_make_a_site_without_a_mistake(port):
+    more = '"name": "p", "descr": "of\\ntwo\\x1b lines", "features": ["a", "b", "a"]'
+    file = file_of(port, SOUND.replace('"name": "p"', more))
+    assert port(file, "one", "--apply").exit_code == 0
+    partition = load("one").system.partitions["p"]
+    assert partition.description == "of two? lines"
+    assert partition.features == ["a", "b"]
