@@ -203,12 +203,13 @@ def test_lint_prints_the_schema(example):
 
 
 @pytest.mark.deep
-def test_the_shipped_sites_have_no_mistake(monkeypatch):
+def test_the_shipped_sites_have_no_mistake_and_the_gap_of_galaxy(monkeypatch):
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)
     result = CliRunner().invoke(lint, [])
     assert result.exit_code == 0, result.output
-    (answer,) = result.output.splitlines()
-    assert re.fullmatch(rf"{len(names())} sites, \d+ sweeps, no mistake", answer)
+    *gaps, answer = result.output.splitlines()
+    assert re.fullmatch(rf"{len(names())} sites, \d+ sweeps, no mistake, 2 gaps", answer)
+    assert all("services.galaxy.results.counts" in gap for gap in gaps)
 
 
 @rows(
