@@ -286,11 +286,21 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
     text = wording.why(result)
     reason = f", {text}" if text else ""
     rounding = "; passes only by rounding" if result.by_rounding else ""
-    what = ("links" if criterion.subject == "system" else "pairs") if criterion.links else "nodes"
-    meets = "" if criterion.report_only else f"{result.ok} of {len(result.nodes)} {what} meet it: "
-    counted = meets if result.nodes else ""
     command = wording.after_criterion(judged, result)
-    print_answer(f"{counted}{result.verdict}{reason}{rounding}", command)
+    print_answer(f"{_counted(result)}{result.verdict}{reason}{rounding}", command)
+
+
+def _counted(result: CriterionVerdict) -> str:
+    """How many meet it; empty where nothing must, and of the system's one value."""
+    criterion, what = result.criterion, "nodes"
+    is_whole = criterion.subject in ("system", "service") and criterion.scope == "system"
+    if criterion.links:
+        what = "links" if criterion.subject == "system" else "pairs"
+    elif is_whole:
+        return ""
+    if criterion.report_only or not result.nodes:
+        return ""
+    return f"{result.ok} of {len(result.nodes)} {what} meet it: "
 
 
 def _oldest(result: CriterionVerdict) -> str:

@@ -138,11 +138,12 @@ def evidence(alert: Alert) -> list[tuple[str, str]]:
     first, last = alert.earliest, alert.latest
     uncertain = (first, last) != (before, after)
     conditions = ", ".join(f"{k} {v}" for k, v in alert.series.conditions)
+    is_drift, runs = alert.kind == "drift", str(alert.n_before)  # which is over all of its runs
     return [
         ("kind", f"{alert.kind}, {direction(alert)}; {alert.confidence}{severe(alert)}"),
-        ("runs", f"{alert.n_before} before, {alert.n_after} after{provisional}"),
-        ("last before", f"{before} UTC, session {before.session}"),
-        ("first after", f"{after} UTC, session {after.session}"),
+        ("runs", runs if is_drift else f"{runs} before, {alert.n_after} after{provisional}"),
+        ("first" if is_drift else "last before", f"{before} UTC, session {before.session}"),
+        ("last" if is_drift else "first after", f"{after} UTC, session {after.session}"),
         *([("between", f"{first} and {last} UTC, with 99 %")] if uncertain else []),
         ("environment", alert.environment),
         ("conditions", conditions or "none"),
@@ -178,7 +179,8 @@ def sensitivity(found: Sequence[Sensitivity]) -> str:
         return "no series has enough runs for a change to be found"
     sizes = [f"{share(one.smallest[LASTING])} ({one.series_name})" for one in found]
     ends = sizes[0] if len(sizes) == 1 else f"{sizes[-1]} to {sizes[0]}"
-    return f"a lasting change is found with {POWER:.0%} from {ends}"
+    chance = f"{POWER * 100:.0f} % probability"
+    return f"the smallest lasting change that is found with {chance}: {ends}"
 
 
 def sensitivity_cells(one: Sensitivity) -> tuple[str, ...]:

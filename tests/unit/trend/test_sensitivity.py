@@ -107,7 +107,7 @@ def test_the_only_change_of_a_page_is_told_as_often_as_stated():
 
 def test_the_page_says_the_range_in_one_line(clean):
     text = wording.sensitivity(clean.sensitivity)
-    assert text.startswith("a lasting change is found with 90% from ")
+    assert text.startswith("the smallest lasting change that is found with 90 % probability: ")
     assert READ in text and TRIAD in text
 
 

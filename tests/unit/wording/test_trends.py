@@ -95,6 +95,13 @@ def test_the_evidence_names_runs_and_conditions():
     assert dict(trends.evidence(plain))["conditions"] == "none"
 
 
+def test_a_drift_is_over_all_its_runs_with_none_before_or_after():
+    lines = dict(trends.evidence(replace(STEP, kind="drift", n_after=30)))
+    assert lines["runs"] == "30"
+    assert {"first", "last"} < lines.keys()
+    assert not {"last before", "first after"} & lines.keys()
+
+
 def test_a_change_from_zero_has_no_share():
     assert trends.change(float("inf")) == "from 0"
     assert trends.change(0.123) == "+12.3 %"
