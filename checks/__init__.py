@@ -10,7 +10,7 @@ import reframe.core.runtime as runtime
 if not any(str(s).endswith("reframe_settings.py") for s in runtime.runtime().site_config.sources):
     print(
         "siteproof: checks: ReFrame runs without Siteproof's settings. "
-        "Set up with 'make venv', then '. ./activate' and 'reframe -c checks/ -r'.",
+        "Run '. ./activate' first, then 'reframe -c checks/ -r'.",
         file=sys.stderr,
     )
     sys.exit(2)

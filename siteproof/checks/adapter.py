@@ -96,7 +96,7 @@ def apply(hooks: Hooks, names: Iterable[str] = ()) -> None:
                 raise UserError(
                     f"ReFrame {reframe.VERSION}",
                     f"has no {needed.replace(':', '.')}, which the patch '{patch.name}' needs",
-                    hint=f"Run 'make venv', which installs ReFrame {PINNED}",
+                    hint=f"Install ReFrame {PINNED}, as 'make venv' in a clone does",
                 )
     if not _numbers(LEAST) <= _numbers(reframe.VERSION) < _numbers(BELOW):
         tried = f"{LEAST} and later, below {BELOW}"
@@ -152,7 +152,7 @@ def given() -> Any:
         raise UserError(
             f"ReFrame {reframe.VERSION}",
             "the command 'reframe' does not read these settings, so its options are unknown",
-            hint=f"Run 'make venv', which installs ReFrame {PINNED}",
+            hint=f"Install ReFrame {PINNED}, as 'make venv' in a clone does",
         )
     return frame.f_locals["options"]
 

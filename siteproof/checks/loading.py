@@ -151,8 +151,8 @@ def refuse_lost_checks(
     hint = "Add the class with @rfm.simple_test, or correct what ReFrame's warning above names"
     if isinstance(skipped, ModuleNotFoundError):
         hint = (
-            f"Install the Python module {skipped.name} into {sys.prefix} ('make venv' installs "
-            "what Siteproof needs), or remove the import"
+            f"Install the Python module {skipped.name} into {sys.prefix} ('make venv' in a "
+            "clone installs what Siteproof needs), or remove the import"
         )
     elif skipped:
         hint = "Correct the file"

@@ -306,7 +306,7 @@ def _threads(kind: ConfiguredNode) -> int:
 def _places(known: Known) -> Iterator[str]:
     if known.grouped.places:
         yield ""
-        yield "groups:  # numbered features of slurm.conf"
+        yield "groups:  # features of slurm.conf that name a place"
         for name, nodes in known.grouped.places.items():
             yield f"  {name}: {in_quotes(str(nodes))}"
 
