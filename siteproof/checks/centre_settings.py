@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from siteproof import files
 from siteproof.errors import UserError, harmless, hint
 
 CODE, DATA = (".py",), (".json", ".yaml", ".yml")
@@ -28,6 +29,7 @@ REPORTING = (
 )
 COMPILERS = ("cc", "cxx", "ftn")  # where an environment names none, ReFrame has Cray's names
 LONGEST = 300  # characters of an error in the settings
+MAX_VALUES = 100_000  # values in them: YAML can name one value many times over
 
 
 @dataclass(frozen=True)
@@ -102,18 +104,37 @@ def _formats(config: Any) -> set[str]:
 
 
 def _loaded(path: Path) -> Any:
-    """The file and ReFrame's own settings, joined by ReFrame."""
+    """The file and ReFrame's own settings, joined by ReFrame. Raises UserError."""
     if path.suffix not in CODE + DATA:
         raise UserError(path, "is not a file of ReFrame settings", [*CODE, *DATA])
-    if not path.is_file():
+    if not path.exists():
         raise UserError(path, "no such file")
+    files.read_named(path)  # no pipe, and of the size of a file that people write
     if path.suffix in CODE and os.geteuid() == 0:
         what, remedy = "is a program, which is not run as root", "Run the command as yourself"
         raise UserError(path, what, hint=remedy)
     from reframe.core.config import load_config
 
     with redirect_stdout(sys.stderr):  # what the file prints is not the answer
-        return _tried(path, lambda: load_config(str(path)))
+        config = _tried(path, lambda: load_config(str(path)))
+    known = config.schema["properties"]
+    _refuse_huge(path, [config[section] for section in known if section in config])
+    return config
+
+
+def _refuse_huge(path: Path, values: list[Any]) -> None:
+    """Raise a UserError for settings that would fill the memory, or have no end."""
+    for _ in range(MAX_VALUES):
+        if not values:
+            return
+        one = values.pop()
+        if isinstance(one, Mapping):
+            values += one.values()
+        elif isinstance(one, list | tuple):
+            values += one
+    raise UserError(
+        path, "has too many values", f"at most {MAX_VALUES}, each counted where it is named"
+    )
 
 
 def _tried(path: Path, step: Callable[[], Any]) -> Any:

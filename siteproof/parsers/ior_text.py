@@ -15,11 +15,12 @@ from siteproof.parsers import values
 BY_FILE = "by a file"  # stonewall of a read of what an earlier run has written until its stonewall
 PHASES = {"write": "w", "read": "r"}
 MAX_REPETITIONS, MAX_TASKS = 10_000, 10**7
+MAX_LINE = 300  # characters of an option: a longer line is none
 UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 _VERSION = re.compile(r"^IOR-(\S{1,40}): MPI Coordinated Test of Parallel I/O", re.MULTILINE)
 _COMMAND = re.compile(r"^Command line(?: used)? *: (.{1,4000})$", re.MULTILINE)
-_OPTION = re.compile(r"^[ \t]*([A-Za-z][A-Za-z ]{1,30}?) *[:=] ?(.{0,200}?)[ \t\r]*$", re.MULTILINE)
+_OPTION = re.compile(r"([A-Za-z][A-Za-z ]{1,30}?) *[:=] ?(.{0,200})")
 _CLIENTS = re.compile(r"([0-9]{1,8}) \(([0-9]{1,8}) per node\)")  # up to 3.1
 _NUMBER = r"(?<!\S)-%s[ =]?([0-9]{1,12})(?!\S)"  # as the command has it
 # Options without a value, whose letters may stand together: -wrR.
@@ -142,7 +143,9 @@ def _command(text: str) -> str:
 
 def _options(text: str) -> dict[str, str]:
     """The options that are printed above the table. Raises OutputError: cut off."""
-    return dict(_OPTION.findall(_parts(text)[0]))
+    lines = (line.strip(" \t\r") for line in _parts(text)[0].split("\n"))
+    found = (_OPTION.fullmatch(line) for line in lines if len(line) <= MAX_LINE)
+    return {match[1]: match[2] for match in found if match}
 
 
 def _parts(text: str) -> list[str]:

@@ -19,8 +19,13 @@ from siteproof.errors import UserError, harmless
 NAME = "results.db"  # ReFrame's own
 BEGIN = b"SQLite format 3\0"  # of each such file
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_IS_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'sessions'"
-_SESSIONS = "SELECT uuid FROM sessions ORDER BY session_start_unix, uuid"
+MAX_SESSIONS = 100_000  # sessions
+# A table that is stored, and no column of which is computed: reading one could take hours.
+_IS_TABLE = """
+    SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'sessions' AND rootpage > 0
+    AND NOT EXISTS (SELECT 1 FROM pragma_table_xinfo('sessions') WHERE hidden)"""
+_SESSIONS = f"SELECT uuid FROM sessions ORDER BY session_start_unix, uuid LIMIT {MAX_SESSIONS + 1}"
+_WAL = 2  # in both bytes of a header that has its changes in a second file
 _REPORT = """
     SELECT CASE WHEN length(CAST(json_blob AS BLOB)) <= ? THEN json_blob END
     FROM sessions WHERE uuid = ?"""
@@ -29,12 +34,18 @@ _REPORT = """
 def sessions(path: Path) -> Sequence[str]:
     """The sessions in a results database, oldest first; none in another file. Raises UserError."""
     with files.named(path, files.SAMPLES) as handle:
-        if os.read(handle, len(BEGIN)) != BEGIN:
-            return []
+        head = os.read(handle, 20)
+    if not head.startswith(BEGIN):
+        return []
+    if _WAL in head[18:]:  # to read it would make files beside it, with this user's name
+        hint = f"Run: sqlite3 {path.name} 'PRAGMA journal_mode = DELETE'"
+        raise UserError(path, "a database with a write-ahead log; ReFrame makes none", hint=hint)
     with _open(path) as database:
         if not database.execute(_IS_TABLE).fetchone():
             raise UserError(path, "a database without the sessions of ReFrame", f"a {NAME}")
         found = [uuid for (uuid,) in database.execute(_SESSIONS)]
+    if len(found) > MAX_SESSIONS:
+        raise UserError(path, "too many sessions", f"at most {MAX_SESSIONS}")
     for uuid in found:
         if not isinstance(uuid, str) or not _UUID.fullmatch(uuid):
             raise UserError(path, f"'{harmless(str(uuid)[:40])}' is not a session of ReFrame")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import sys
@@ -31,6 +32,12 @@ def siteproof(world, monkeypatch, capsys):
         return Done(ended.value.code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def nobody(monkeypatch):
+    """Settings are read as by somebody who is not root."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
 
 
 @pytest.fixture
@@ -156,6 +163,27 @@ def test_a_database_that_is_not_reframes_is_refused_with_the_reason(world, bring
     assert kept(world) == {}
 
 
+def test_a_database_that_would_compute_or_write_when_it_is_read_is_refused(world, bring):
+    virtual, wal = world.folder / "virtual.db", world.folder / "wal.db"
+    computed = world.folder / "computed.db"
+    columns = "uuid, session_start_unix, session_end_unix"
+    for path, sql, why in (
+        (virtual, f"CREATE VIRTUAL TABLE sessions USING fts5({columns}, json_blob)", "without the"),
+        (
+            computed,
+            f"CREATE TABLE sessions({columns}, json_blob AS (hex(zeroblob(100000000))))",
+            "a database without the sessions of ReFrame",
+        ),
+        (wal, "PRAGMA journal_mode = WAL", "with a write-ahead log"),
+    ):
+        with sqlite3.connect(path) as database:
+            database.execute(sql)
+        database.close()
+        assert why in bring(path).refused(), path
+    assert not [*world.folder.glob("wal.db-*")]
+    assert kept(world) == {}
+
+
 def test_refused_lines_are_told_by_line_twenty_at_most(world, bring):
     done = bring(write(world, HEAD, LINE, *["garbage"] * 30))
     assert done.code == 3
@@ -243,8 +271,7 @@ def settings(world, name, *handlers):
 
 
 @pytest.mark.parametrize("name", ["settings.json", "settings.py"])
-def test_a_settings_file_of_reframe_has_the_format(name, world, bring, monkeypatch):
-    monkeypatch.setattr(centre_settings.os, "geteuid", lambda: 1000)
+def test_a_settings_file_of_reframe_has_the_format(name, world, bring, nobody):
     given = settings(world, name, LOGGED, {"type": "syslog", "address": "x", "format": "%(x)s"})
     path = write(world, "2026-01-02T10:00:00+00:00|T on c:p using e|bw=5.4,GB/s")
     assert bring(path, "--format", given).code == 0
@@ -252,8 +279,7 @@ def test_a_settings_file_of_reframe_has_the_format(name, world, bring, monkeypat
         assert held.sql("SELECT metric, value, unit FROM samples") == [("T.bw", 5.4, "GB/s")]
 
 
-def test_a_settings_file_without_one_format_is_one_line(world, bring, monkeypatch):
-    monkeypatch.setattr(centre_settings.os, "geteuid", lambda: 1000)
+def test_a_settings_file_without_one_format_is_one_line(world, bring, nobody):
     other = LOGGED | {"format": "%(check_info)s|%(check_perfvalues)s"}
     broken = world.folder / "broken.py"
     broken.write_text("raise SystemExit\n")
@@ -262,7 +288,7 @@ def test_a_settings_file_without_one_format_is_one_line(world, bring, monkeypatc
         (settings(world, "none.json"), "0 formats of its own"),
         (settings(world, "two.py", LOGGED, other), "2 formats of its own"),
         (settings(world, "no_time.py", other), "it has no %(check_job_completion_time)s"),
-        (broken, "broken.py: cannot be read"),
+        (broken, "cannot be read: ConfigError"),
         (settings(world, "kind.py", {"format": "x"}), "its 'logging' is not as in the settings"),
         (settings(world, "number.py", LOGGED | {"format": 5}), "its 'logging' is not as in"),
         (world.folder / "not_there.py", "no such file"),
@@ -271,6 +297,15 @@ def test_a_settings_file_without_one_format_is_one_line(world, bring, monkeypatc
         assert (done.code, done.err.count("\n")) == (2, 1), (given, done.err)
         assert why in done.err, given
         assert kept(world) == {}, given
+
+
+def test_root_does_not_run_settings_that_name_the_format(world, bring, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    given = settings(world, "settings.py", LOGGED)
+    given.write_text(f"open({str(world.folder / 'ran')!r}, 'w')\n{given.read_text()}")
+    path = write(world, HEAD, LINE)
+    assert "is a program, which is not run as root" in bring(path, "--format", given).refused()
+    assert not (world.folder / "ran").exists()
 
 
 def test_two_files_of_one_name_are_refused_and_change_nothing(world, bring):

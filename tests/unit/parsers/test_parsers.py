@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from decimal import Decimal
 
 import pytest
@@ -216,3 +217,13 @@ def test_a_kernel_that_leaves_out_what_the_processor_offers_is_named():
 def test_describing_the_blas_of_any_text_gives_text(text):
     known = {"blas", "blas_library", "blas_version", "blas_kernel"}
     assert set(blas.describe(f"{text}\nCore: Haswell\n/lib/libblas.so.3 {text}")) <= known
+
+
+def test_long_lines_of_iors_text_are_read_at_once():
+    text = next(one.text for one in recorded.all_of("ior") if one.name.endswith("3.1.0-text"))
+    blanks = " " * 1_000_000
+    long = text.replace("Summary:", f"api: {blanks}x\nab{blanks}x\nSummary:", 1)
+    assert long != text
+    began = time.process_time()
+    assert expected("ior", long) == expected("ior", text)
+    assert time.process_time() - began < 2  # it took 4 s

@@ -153,6 +153,18 @@ def test_root_runs_no_settings_and_reads_data(port, monkeypatch):
     assert port(port.folder / "settings.json", "one").exit_code == 0
 
 
+def test_settings_that_would_fill_the_memory_or_are_no_file_are_refused(port):
+    file = port.folder / "settings.yaml"
+    many = ", ".join(f"&a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9))
+    extras = f"extras: {{x: [&a0 [0], {many}]}}"
+    partition = f"{{name: p, scheduler: local, launcher: local, environs: [e], {extras}}}"
+    file.write_text(f"systems: [{{name: one, hostnames: [x], partitions: [{partition}]}}]\n")
+    assert "has too many values" in str(port(file, "one").exception)
+    file.unlink()
+    os.mkfifo(file)
+    assert "it is not a regular file" in str(port(file, "one").exception)
+
+
 def test_what_the_settings_print_is_not_in_the_answer(port):
     file = file_of(port, f"print('noise')\n{SOUND}")
     assert "noise" not in port(file, "one").stdout
