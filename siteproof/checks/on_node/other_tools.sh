@@ -105,7 +105,7 @@ pending() {
         unreadable packages.pending "the lists of packages are older than a week"
         return 0
     fi
-    text=$(timeout 60 "$@" 2>/dev/null)
+    text=$(timeout -k 1 60 "$@" 2>/dev/null </dev/null)
     case $? in
         0 | 100) # 100: yum has found some
             field packages.pending "$(printf '%s\n' "$text" | awk '
