@@ -13,7 +13,6 @@ from clone import FOREIGN, Done
 from test_foreign import HEAD, LINE, OUR_LINE, OUR_NAMES, WITH_A_DELIMITER
 
 from siteproof import cli, history
-from siteproof.checks import centre_settings
 from siteproof.history.foreign import figures
 
 
