@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 LOOKS = {  # of states; each is the whole text of a cell
-    "bad": ("FAIL", "ERROR", "FAILED", "worse", "drift", "misses"),
+    "bad": ("FAIL", "ERROR", "FAILED", "worse", "drift", "worse drift", "misses"),
     "warn": ("REGRESSED", "FLAPPING", "SLOW", "ODD", "UNSTABLE", "nodes fell", "provisional"),
     "open": ("INCOMPLETE", "PENDING", "UNTESTED", "UNDECIDED", "PUBLISHED", "undecidable"),
     "good": ("PASS", "OK", "better", "keeps"),

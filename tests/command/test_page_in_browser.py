@@ -62,6 +62,13 @@ def test_axe_finds_nothing_of_weight(page, folder, name, screen):
     assert [one for one in found if one.startswith(OF_WEIGHT)] == []
 
 
+def test_on_a_phone_no_name_of_a_column_stands_without_a_value(page, folder):
+    browser.show(page, folder / "testbed.html", "phone")
+    cells = "[...document.querySelectorAll('.wide td')]"
+    shown = "!cell.textContent && cell.checkVisibility()"
+    assert page.evaluate(f"{cells}.filter((cell) => {shown}).length") == 0
+
+
 def test_a_table_sorts_by_enter_and_by_space(page, folder):
     browser.show(page, folder / "year.html", "light")
     page.evaluate("document.querySelector('main thead button').focus()")

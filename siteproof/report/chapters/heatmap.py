@@ -27,9 +27,9 @@ MAX_COLUMNS = 370  # the newest
 WORST = 10
 MAX_METRICS = 3  # that have a map of their own
 HOW = (
-    f"Clearly worse is a value more than {-rules.Z_LIMIT:g} robust standard deviations and "
-    f"{rules.MIN_DEFICIT:.0%} on the bad side of the median of all runs and nodes of its role, "
-    "or beyond its baseline; a cell of several values shows the worst of them."
+    f"Clearly worse is a value more than {-rules.Z_LIMIT:g} robust standard deviations "
+    f"and {rules.MIN_DEFICIT * 100:.0f} % on the bad side of the median of all runs and nodes "
+    "of its role, or beyond its baseline; a cell of several values shows the worst of them."
 )
 # What a cell shows where several of its values differ: the worst one.
 BY_SEVERITY = (drawn.MISSING, drawn.TYPICAL, 1, 2, drawn.SHORT, 3, drawn.FAILED, drawn.BROKEN)
