@@ -69,7 +69,11 @@ def jetstream(perflogs, **changes):
     )
     old.write(perflogs)
     made = Campaign(system, name="after", place=2)
-    made.describe(["compute", "management", "storage"], got["describe"])
+    instances = system.expected("instances")
+    made.describe(
+        ["compute", "management", "storage", "instances"],
+        lambda node: as_stated(system, node) if node in instances else got["describe"](node),
+    )
     made.nodes(
         ["instances"],
         {"BlockStorage.read": got["serial"], "BlockStorage.write": 120},
@@ -170,7 +174,7 @@ def test_jetstreams_hosts_are_as_its_report_describes_them_in_every_section(perf
     site = sites.load("jetstream-iu")
     jetstream(perflogs, describe=lambda node: as_stated(site, node))
     found = verdicts("jetstream-iu")
-    assert set(found.words(sections("jetstream-iu")).values()) == {"PASS"}
+    assert {k: v for k, v in found.words(sections("jetstream-iu")).items() if v != "PASS"} == {}
 
 
 FIELD = {  # of each section one field that another value breaks

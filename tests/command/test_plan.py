@@ -297,7 +297,7 @@ def test_a_check_that_the_site_gives_nothing_to_measure_is_not_said_to_change_se
 
 
 def test_points_that_need_a_file_system_are_left_out_because_there_is_none():
-    _, told = planned("--system", "nebula-sriov", "-n", "Ior")
+    _, told = planned("--system", "testbed-wan", "-n", "Ior")
     assert "the site names no file_systems: Ior on" in told
     assert "too few nodes" not in told
 
