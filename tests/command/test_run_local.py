@@ -151,7 +151,7 @@ def test_a_foreign_reframe_without_our_libraries_is_refused(good):
     )
     foreign = ["python3", "-S", "-c", program, "-c", "checks/", "-r"]
     for settings in ({}, {"RFM_CONFIG_FILES": "UNSET"}):
-        assert "make venv" in good.run(*foreign, PYTHONPATH="UNSET", **settings).refused()
+        assert ". ./activate" in good.run(*foreign, PYTHONPATH="UNSET", **settings).refused()
 
 
 def test_a_data_folder_that_is_a_file_is_refused(world):
