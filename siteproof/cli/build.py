@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import time
+from functools import partial
 from pathlib import Path
 
 import click
@@ -83,7 +84,7 @@ def build(
     if bad := re.search(r"[\s$`{}'\"\\:]", str(registered.top())):
         what = f"the path contains {bad[0]!r}, so programs below it cannot be on PATH"
         raise UserError(registered.top(), what, hint="Set SITEPROOF_DATA to another folder")
-    _end_as_by_ctrl_c()
+    _end_as_by_ctrl_c(click.get_current_context())
     spack = command.find(other_spack)
     orders = [_order(site, inputs, update, jobs, sources, push) for inputs in chosen]
     if make_mirror:
@@ -97,11 +98,13 @@ def build(
     raise SystemExit(ExitCode.FAIL if failed else ExitCode.PASS)
 
 
-def _end_as_by_ctrl_c() -> None:
+def _end_as_by_ctrl_c(context: click.Context) -> None:
     """Whatever asks this command to end, Spack is ended first; what is ignored stays so."""
     for number in command.STOPS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as by nohup
+        before = signal.getsignal(number)
+        if before is not signal.SIG_IGN:  # as by nohup
             signal.signal(number, signal.default_int_handler)
+            context.call_on_close(partial(signal.signal, number, before))
 
 
 def _sources(mirror: str, cache: str, push: bool, unsigned: bool) -> Sources:
