@@ -14,7 +14,7 @@ from siteproof.cli.records import print_answer, print_table, print_unapplied, pr
 from siteproof.cli.shared import applies, by_system, by_system_to_copy, print_text, repeated
 from siteproof.cli.sites import Listing, listed, of_slurm, print_new
 from siteproof.errors import ExitCode, UserError
-from siteproof.porting import carry, from_settings, grouping, lay_out, new_site
+from siteproof.porting import access, carry, from_settings, grouping, lay_out, new_site
 from siteproof.porting.carry import Carried, Part
 from siteproof.sites import Site, catalogue, load, load_to_copy
 from siteproof.units import count
@@ -88,13 +88,13 @@ def _of_settings(
     context: click.Context, file: Path, wanted: str, slurm: Slurm, apply: bool
 ) -> NoReturn:
     """Make a site of a system of ReFrame's settings. Raises UserError, UserErrors, OSError."""
-    settings, notes = centre_settings.read(file, wanted), from_settings.Notes()
+    settings, notes = centre_settings.read(file, wanted), access.Notes()
     name = str(settings.system["name"])
     lay_out.refuse(name)
     found = Listing({}, {}, slurm.cluster, file.name)
-    if from_settings.needs_slurm(settings):
+    if access.needs_slurm(settings):
         found = listed(*slurm)
-    reached = from_settings.reached(settings, *found[:3], notes)
+    reached = access.reached(settings, *found[:3], notes)
     grouped = grouping.group(found.nodes, reached, apart=True)
     features = catalogue.read().features
     given = from_settings.sections(settings, grouped, found.cluster, features, notes)

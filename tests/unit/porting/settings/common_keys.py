@@ -11,7 +11,7 @@ site_configuration = {
             "name": "fen",
             "hostnames": ["login-e-*"],
             "modules_system": "tmod4",
-            "stagedir": "/work/stage",
+            "stagedir": "/scratch/stage",
             "partitions": [
                 {
                     **cpu,
