@@ -4,7 +4,7 @@ A history that differs is made smaller while it still differs, and printed.
 """
 
 from dataclasses import fields, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import made_histories
@@ -23,7 +23,20 @@ from siteproof.verdict.judgement import judge_system
 
 
 def commands(history, folder):
-    """What verdict, nodes and gate give of a history; units that a waiver covers are left out."""
+    """What verdict, nodes and gate give of a history; units that a waiver covers are left out.
+
+    A history is written with the times and days of this moment: it is asked again where a day, or
+    more than a few seconds, passed before the last answer.
+    """
+    while True:
+        began = datetime.now(UTC)
+        found = answers_of_today(history, folder)
+        ended = datetime.now(UTC)
+        if ended.date() == began.date() and ended - began < timedelta(seconds=30):
+            return found
+
+
+def answers_of_today(history, folder):
     made_histories.write(history, folder)
     try:
         judged = judge_system("here", to_now=True)
