@@ -61,7 +61,7 @@ class UserError(Exception):
         self, where: object, what: str, allowed: str | Iterable[str] = (), hint: str = ""
     ) -> None:
         self.where = str(where)
-        self.what = what
+        self.what = harmless(" ".join(what.split()))
         self.allowed = tuple(filter(None, [allowed] if isinstance(allowed, str) else allowed))
         self.hint = hint
         super().__init__(str(self))

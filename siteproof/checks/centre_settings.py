@@ -178,7 +178,7 @@ def _has_handlers(config: Any) -> bool:
 def _chosen(path: Path, config: Any, names: list[str], wanted: str) -> str:
     """The name of a system. Raises UserError."""
     if wanted and wanted not in names:
-        what = f"has no system '{harmless(wanted)[:40]}'{hint(wanted, names)}"
+        what = f"has no system '{wanted[:40]}'{hint(wanted, names)}"
         remedy = "Tests name the system, so the site has its name"
         raise UserError(path, what, names, remedy)
     from siteproof.checks import adapter  # it imports ReFrame

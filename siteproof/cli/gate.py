@@ -18,7 +18,7 @@ from siteproof.analysis.slow_nodes import State
 from siteproof.cli import gate_answer, records, shared
 from siteproof.cli.gate_answer import Options, Work, look_if_possible, print_answer
 from siteproof.cli.records import print_wrapped
-from siteproof.errors import ExitCode, UserError, harmless
+from siteproof.errors import ExitCode, UserError
 from siteproof.export.answer_model import Answer, dumps, same
 from siteproof.gate import act, log
 from siteproof.gate.act import Scope
@@ -512,7 +512,7 @@ def _summary(done: act.Done) -> str:
 
 def _wish(judged: Judgement, chosen: Options) -> QuarantineOptions:
     if chosen.users and not _USERS.fullmatch(chosen.users):
-        what = f"'{harmless(chosen.users)}' is not a list of users"
+        what = f"'{chosen.users}' is not a list of users"
         raise UserError("--users", what, "names, with commas between them")
     users, colleagues = chosen.users.split(","), []
     if not chosen.users:

@@ -319,7 +319,7 @@ def listed(nodes: Path | None, partitions: Path | None, cluster: str) -> Listing
     unread = {text for one in read.values() for text in one.unread}
     for text in sorted(unread):
         having = nodesets.of(one.name for one in read.values() if text in one.unread)
-        what = f"GRES '{harmless(text)[:60]}' of {having} is not understood, so the site lacks it"
+        what = f"GRES '{text[:60]}' of {having} is not understood, so the site lacks it"
         print_text(f"siteproof: warning: {what}", err=True)
     known = _parsed(configured.parse_partitions, texts[1], "--partitions", partitions)
     return Listing(read, known, cluster, where)

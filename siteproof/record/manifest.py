@@ -27,7 +27,7 @@ from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from siteproof import files, nodesets
-from siteproof.errors import UserError, harmless
+from siteproof.errors import UserError
 from siteproof.record.point import Point
 from siteproof.record.samples import LAST_PLACE
 
@@ -295,10 +295,10 @@ def parse(where: object, data: bytes) -> Manifest:
     try:
         job = _reader().validate_python(files.loads(where, data))
         if not _ID.fullmatch(job.id):
-            raise ValueError(f"'{harmless(job.id[:60])}' is not possible as the name of a job")
+            raise ValueError(f"'{job.id[:60]}' is not possible as the name of a job")
     except ValidationError as error:
         first = error.errors()[0]
-        key, wrong = first["loc"][:1], harmless(str(first["input"])[:60])
+        key, wrong = first["loc"][:1], str(first["input"])[:60]
         missing = first["type"] == "missing"
         what = first["msg"] if missing else f"'{wrong}' is not possible in a job"
         what = ": ".join([*map(str, key), what])

@@ -357,7 +357,7 @@ def _ask(argv: Sequence[str]) -> str:
         # scontrol reports some errors on stdout, in its last line.
         printed = done.stderr.splitlines() or done.stdout.splitlines()[-1:]
         lines = [" ".join(line.split()) for line in printed if line.strip()]
-        raise UserError(argv[0], harmless("; ".join(dict.fromkeys(lines))) or "failed")
+        raise UserError(argv[0], "; ".join(dict.fromkeys(lines)) or "failed")
     return done.stdout
 
 

@@ -87,7 +87,7 @@ def parse_nodes(text: str) -> dict[str, ConfiguredNode]:
     for fields in _records(text, "NodeName"):
         name = fields["NodeName"]
         if not name or not nodesets.is_name(name):
-            raise UserError("scontrol show nodes", f"'{harmless(name)[:40]}' is not a valid name")
+            raise UserError("scontrol show nodes", f"'{name[:40]}' is not a valid name")
         if name in found:
             raise UserError("scontrol show nodes", f"lists node {name} twice")
         memory = _number(fields, "RealMemory", 0)
@@ -116,7 +116,7 @@ def parse_partitions(text: str) -> dict[str, ConfiguredPartition]:
     for fields in _records(text, "PartitionName"):
         name = fields["PartitionName"]
         if not _WORD.fullmatch(name):
-            what = f"'{harmless(name)[:40]}' is not a name that Siteproof hands on to Slurm"
+            what = f"'{name[:40]}' is not a name that Siteproof hands on to Slurm"
             raise UserError("scontrol show partitions", what, "letters, digits, _, ., + and -")
         nodes = fields.get("Nodes", "")
         try:
@@ -153,7 +153,7 @@ def _records(text: str, key: str) -> Iterator[dict[str, str]]:
             for mark, end in reversed(list(zip(marks, ends, strict=True)))
         }
         if absent := [name for name in _ALWAYS[key] if _cut(fields, name)]:
-            what = f"{key}={harmless(fields[key])[:40]} is cut off: no {', '.join(absent)}"
+            what = f"{key}={fields[key][:40]} is cut off: no {', '.join(absent)}"
             raise UserError("scontrol show", what, hint="Save the whole output")
         yield fields
 
@@ -169,7 +169,7 @@ def _number(fields: dict[str, str], name: str, otherwise: int) -> int:
     if text in NOTHING:
         return otherwise
     if not (text.isascii() and text.isdigit() and len(text) < 13):
-        what = f"{name} '{harmless(text)[:40]}' of {fields.get('NodeName')} is not a whole number"
+        what = f"{name} '{text[:40]}' of {fields.get('NodeName')} is not a whole number"
         raise UserError("scontrol show nodes", what)
     return int(text)
 

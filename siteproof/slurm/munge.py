@@ -101,7 +101,7 @@ def _by_program(text: str) -> Credential:
     """As `unmunge` reads it. Raises Forged and UserError."""
     done = _run("unmunge", "-N", "-k", ",".join(_KEYS), given=text)
     if done.returncode in (MISSING, SOCKET):
-        raise UserError("unmunge", harmless(" ".join(done.stderr.split())) or "no answer")
+        raise UserError("unmunge", done.stderr.strip() or "no answer")
     head, _, message = done.stdout.partition("\n\n")
     found = dict(_FIELD.findall(head))
     if found.get("STATUS") not in GENUINE or not found.keys() >= set(_KEYS):
@@ -118,7 +118,7 @@ def own() -> Credential:
     """The credential of this process on this host. Raises UserError if munge gives none."""
     done = _run("munge", "-n")
     if done.returncode:
-        raise UserError("munge", harmless(" ".join(done.stderr.split())) or "no credential")
+        raise UserError("munge", done.stderr.strip() or "no credential")
     try:
         return read(done.stdout.strip())
     except Forged as error:

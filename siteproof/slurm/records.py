@@ -209,7 +209,7 @@ def parse_nodes(text: str) -> dict[str, Node]:
         if not line.startswith("NodeName=") or state is None:
             continue  # the second line of a comment
         if name in found:
-            raise UserError("scontrol", f"lists node {harmless(name)} twice")
+            raise UserError("scontrol", f"lists node {name} twice")
         booted = _BOOTED.search(_LAST.split(rest, maxsplit=1)[0] + " ")
         at = int(booted[1]) if booted else 0
         reason, comment, by, since = _words(rest)
@@ -243,7 +243,7 @@ def parse_reservations(text: str) -> dict[str, Reservation]:
         try:
             of_it = nodesets.parse("" if nodes == "(null)" else nodes)
         except ValueError as error:
-            raise UserError("scontrol", f"reservation {harmless(name)}: {error}") from None
+            raise UserError("scontrol", f"reservation {name}: {error}") from None
         may = () if users in ("", "(null)") else tuple(users.split(","))
         found[name] = Reservation(name, int(start), of_it, may)
     return found

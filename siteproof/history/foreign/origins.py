@@ -72,7 +72,7 @@ class Variable:
 
     def __post_init__(self) -> None:
         if "=" in self.name or "|" in self.name or len(self.name) > MAX_NAME:
-            raise Refused(f"'{harmless(self.name[:40])}' is not a valid name of a variable")
+            raise Refused(f"'{self.name[:40]}' is not a valid name of a variable")
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +169,7 @@ def _named(fields: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     match = _INFO.fullmatch(text)
     check, dims = plain_tests.named(match["name"] if match else "")
     if not _CHECK.fullmatch(check):
-        raise Refused(f"'{harmless(text[:40])}' is not the name of a test" if text else "no name")
+        raise Refused(f"'{text[:40]}' is not the name of a test" if text else "no name")
     return check, dims
 
 
@@ -179,7 +179,7 @@ def _place(fields: Mapping[str, str]) -> dict[str, str]:
     for key in ("system", "partition", "environ"):
         found[key] = fields.get(key) or (match[key] if match and match[key] else "")
         if not _PLACE.fullmatch(found[key]):
-            raise Refused(f"'{harmless(found[key][:40])}' is not a {key}")
+            raise Refused(f"'{found[key][:40]}' is not a {key}")
     return found
 
 
@@ -187,7 +187,7 @@ def _no_value(fields: Mapping[str, str]) -> dict[str, Any]:
     """The columns of a row without a value, with the reason."""
     result = fields.get("result", "")
     if not _WORD.fullmatch(result):
-        raise Refused(f"'{harmless(result[:40])}' is not a result of a test")
+        raise Refused(f"'{result[:40]}' is not a result of a test")
     if result not in _FAILED:
         return {**_NO_VALUE, "status": "parse", "why": "the test gave no value"}
     why = harmless(fields.get("fail_reason", "")) or "the test failed, without a value"

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from siteproof import files
-from siteproof.errors import UserError, harmless
+from siteproof.errors import UserError
 
 NAME = "results.db"  # ReFrame's own
 BEGIN = b"SQLite format 3\0"  # of each such file
@@ -48,7 +48,7 @@ def sessions(path: Path) -> Sequence[str]:
         raise UserError(path, "too many sessions", f"at most {MAX_SESSIONS}")
     for uuid in found:
         if not isinstance(uuid, str) or not _UUID.fullmatch(uuid):
-            raise UserError(path, f"'{harmless(str(uuid)[:40])}' is not a session of ReFrame")
+            raise UserError(path, f"'{str(uuid)[:40]}' is not a session of ReFrame")
     return found
 
 
@@ -71,7 +71,7 @@ def _open(path: Path) -> Iterator[sqlite3.Connection]:
         database.execute("PRAGMA trusted_schema = OFF")
         yield database
     except sqlite3.Error as error:
-        raise UserError(path, f"cannot be read: {harmless(str(error))}") from None
+        raise UserError(path, f"cannot be read: {error}") from None
     finally:
         if database:
             database.close()
