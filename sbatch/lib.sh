@@ -27,6 +27,7 @@ leave() {
     step "for CI" siteproof export junit --campaign "$1" --output "$folder/junit.xml"
     step "for monitoring" siteproof export openmetrics --campaign "$1" --output "$folder/siteproof.prom"
     step "for other programs" siteproof export json --campaign "$1" --output "$folder/verdict.json"
+    [ -z "${SITEPROOF_PAGES-}" ] || step "the folder of pages" siteproof report --site "$SITEPROOF_PAGES"
 }
 
 # Under Slurm the script is a copy in the spool: the clone is where sbatch was called.

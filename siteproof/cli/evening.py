@@ -318,6 +318,8 @@ class _Evening:
         for document, name in EXPORTS.items():
             words = ["siteproof", "export", document, *named, str(folder / name)]
             self.steps.ask(f"export {document}", words, tuple(ExitCode))
+        if pages := os.environ.get("SITEPROOF_PAGES"):
+            self.steps.ask("pages", ["siteproof", "report", "--site", pages], tuple(ExitCode))
 
 
 def _at(decided: dict[str, Any], *services: str) -> NodeSet:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
-import stat
 import sys
 import tempfile
 from collections.abc import Callable
@@ -16,6 +14,7 @@ import click
 
 from siteproof import files
 from siteproof.cli.records import print_answer
+from siteproof.cli.shared import refuse_strangers
 from siteproof.errors import UserError
 from siteproof.installed import SUITE
 from siteproof.sites.site import SUPPLIED
@@ -55,7 +54,7 @@ def init(folder: Path | None) -> None:
         raise UserError("init", "needs a folder", hint="Run 'siteproof init DIR'")
     top = folder.absolute()
     _refuse_name(top)
-    _refuse_strangers(top)
+    refuse_strangers(top)
     _refuse(top)
     try:
         for name in FOLDERS:
@@ -82,19 +81,6 @@ def _refuse_name(top: Path) -> None:
     if not str(top).isprintable() or ":" in str(top):
         what = "has a colon or a control character in its name, or is not UTF-8"
         raise UserError(top, what, hint="Choose another folder")
-
-
-def _refuse_strangers(top: Path) -> None:
-    """Refuse a folder in which others could replace what a shell sources. Raises UserError."""
-    if not top.exists():
-        return
-    found, user = top.stat(), os.geteuid()
-    is_shared = bool(found.st_mode & stat.S_IWGRP) and user != 0  # by a group of operators
-    if found.st_mode & stat.S_IWOTH:
-        raise UserError(top, "everybody may write to it", hint="Run 'chmod o-w' on it")
-    if found.st_uid not in (0, user) and not is_shared:
-        owner = files.name_of(found.st_uid)
-        raise UserError(top, f"belongs to {owner}", hint=f"Choose another folder, or be {owner}")
 
 
 def _refuse(top: Path) -> None:

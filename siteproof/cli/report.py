@@ -15,15 +15,18 @@ import click
 from siteproof import files
 from siteproof.cli import shared
 from siteproof.cli.records import print_answer, print_wrapped
-from siteproof.cli.shared import flag, print_left_out, text_option, which_answers
-from siteproof.errors import UserError
+from siteproof.cli.shared import flag, print_left_out, print_text, text_option, which_answers
+from siteproof.errors import UserError, UserErrors
 from siteproof.record.clocks import moment_of
-from siteproof.report import assemble, brief, html, markdown, material
+from siteproof.record.sessions import Sessions
+from siteproof.report import assemble, brief, html, markdown, material, web_folder
 from siteproof.report.material import Material
+from siteproof.sites import Site
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement
 
 PAGES = {".html": html.page, ".htm": html.page, ".md": markdown.page}
+ROUNDS = 5  # in which pages are looked at again that others replaced meanwhile
 SLOW = 2  # seconds after which progress is printed
 
 
@@ -37,7 +40,13 @@ SLOW = 2  # seconds after which progress is printed
     "not replaced.",
 )
 @flag("--brief short", "Print one paragraph, and write no page.")
-def report(system: str, since: str, campaign: str, as_of: str, output: str, short: bool) -> None:
+@text_option(
+    "--site folder",
+    "DIR",
+    "Keep a folder for a web server: an index, and the page of each campaign. Only pages whose "
+    "samples, criteria or records of people have changed are made again.",
+)
+def report(folder: str, output: str, short: bool, **which: str) -> None:
     """Write everything known about a system on one page: verdict, nodes, changes and figures.
 
     The HTML page needs no other file and no network. Exit code 0: the page was written, whatever
@@ -47,7 +56,21 @@ def report(system: str, since: str, campaign: str, as_of: str, output: str, shor
     siteproof report --campaign winter-2026
     siteproof report --since 30d --output winter.md
     siteproof report --brief | mail -s "maintenance" hpc-ops@example.org
+    siteproof report --site /srv/www/siteproof
     """
+    if folder:
+        given = [output, short, which["since"], which["campaign"], which["as_of"]]
+        if any(given):
+            raise UserError("--site", "keeps the pages of all campaigns", "--site with --system")
+        _keep(Path(folder).absolute(), which["system"])
+    else:
+        _report(output, short, **which)
+
+
+def _report(
+    output: str, short: bool, *, system: str, since: str, campaign: str, as_of: str
+) -> None:
+    """One page, or its paragraph."""
     if short and output:
         raise UserError("--brief", "writes no page", "--brief without --output")
     ending = Path(output).suffix.lower() or ".html"
@@ -69,6 +92,70 @@ def report(system: str, since: str, campaign: str, as_of: str, output: str, shor
         print_left_out(*found.judged.all_sessions)
         shared.write(target, text.encode("utf-8", "backslashreplace"))
     click.echo(f"{target}: {_size(len(text.encode()))}, {found.judged.chosen}")
+
+
+def _keep(folder: Path, system: str) -> None:
+    """Make the pages of a folder that are not as they would be made now."""
+    shared.refuse_strangers(folder)
+    if folder.exists() and not folder.is_dir():
+        raise UserError("--site", f"{folder} is not a folder")
+    web_folder.refuse_foreign(folder)
+    site = shared.site_of(system, whole=True)
+    kept = _Kept(folder, site)
+    for _ in range(ROUNDS):
+        if kept.is_done():
+            break
+    print_left_out(*kept.sessions)
+    if kept.errors:
+        raise UserErrors(kept.errors)
+    click.echo(f"{folder / web_folder.INDEX}: {kept.counts()}")
+
+
+class _Kept:
+    """The pages of a system in a folder. errors: why some could not be made."""
+
+    def __init__(self, folder: Path, site: Site) -> None:
+        self.folder, self.site = folder, site
+        self.errors: list[UserError] = []
+        self.sessions: list[Sessions] = []
+        self.made, self.all = 0, 0
+
+    def is_done(self) -> bool:
+        """Make each page that is not current; false if another operator made one meanwhile."""
+        before = web_folder.read(self.folder)
+        self.errors = []
+        self.sessions = [
+            Sessions(files.perflogs(), name) for name in self.site.members or [self.site.name]
+        ]
+        pages = web_folder.listed(self.site, self.sessions)
+        self.all = len(pages)
+        done = [self._is_put(page, before.get(page.file)) for page in pages]
+        web_folder.settle(self.folder, self.site.name, before, {page.file for page in pages})
+        return all(done)
+
+    def _is_put(self, page: web_folder.Page, before: web_folder.Page | None) -> bool:
+        """Whether a page is current; false if another operator put one in its place."""
+        if web_folder.is_current(self.folder, before, page):
+            return True
+        if web_folder.read(self.folder).get(page.file) != before:
+            return False
+        try:
+            found = material.gather(self.site.name, name=page.asked)
+            with closing(found):
+                built = assemble.build(found)
+                text = html.page(built, found.now).encode("utf-8", "backslashreplace")
+        except (UserError, UserErrors) as error:
+            self.errors += error.errors if isinstance(error, UserErrors) else [error]
+            return True
+        if not web_folder.put(self.folder, page.of(built, text, found.now), text, before):
+            return False
+        self.made += 1
+        print_text(f"{page.file}: {_size(len(text))}, {found.judged.chosen}")
+        return True
+
+    def counts(self) -> str:
+        """How many pages there are, and how many were made."""
+        return f"{count(self.all, 'page')} of {self.site.name}, {self.made} made"
 
 
 def _print_brief(found: Material) -> None:

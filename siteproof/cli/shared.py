@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -269,6 +270,19 @@ def refuse(file: Path) -> None:
     if not target.parent.is_dir():
         what = f"folder {target.parent} does not exist"
         raise UserError("--output", what, "a file in an existing folder")
+
+
+def refuse_strangers(top: Path) -> None:
+    """Refuse a folder in which others could replace what is made in it. Raises UserError."""
+    if not top.exists():
+        return
+    found, user = top.stat(), os.geteuid()
+    is_shared = bool(found.st_mode & stat.S_IWGRP) and user != 0  # by a group of operators
+    if found.st_mode & stat.S_IWOTH:
+        raise UserError(top, "everybody may write to it", hint="Run 'chmod o-w' on it")
+    if found.st_uid not in (0, user) and not is_shared:
+        owner = files.name_of(found.st_uid)
+        raise UserError(top, f"belongs to {owner}", hint=f"Choose another folder, or be {owner}")
 
 
 def write(file: Path, data: bytes) -> None:

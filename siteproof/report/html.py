@@ -19,6 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.filters import do_mark_safe
 
 from siteproof.report.sections import (
+    Address,
     Attached,
     Drawn,
     Figure,
@@ -47,6 +48,7 @@ _SAFE = "!$()*,-./:;=?@_~+"  # characters that mean nothing in HTML or in an add
 # What these join, or are filled with, is escaped.
 _BREAK, _COMMA, _NOTHING = do_mark_safe("<wbr>"), do_mark_safe(", "), do_mark_safe("")
 _PLACE = do_mark_safe('<a href="#{}">{}</a>')
+_PAGE = do_mark_safe('<a href="{}">{}</a>')
 _STATE = do_mark_safe('<span class="word {}"><span aria-hidden="true">{}</span> {}</span>')
 _LOOK, _SPACE = do_mark_safe('<span class="word {}">{}</span>'), do_mark_safe(" ")
 _PIECE = re.compile(r"[^,/_]{0,29}[,/_]+|[^,/_]{1,30}")
@@ -102,6 +104,8 @@ def words(text: str) -> str:
 def _cell(numbering: Numbering, text: str) -> str:
     if isinstance(text, Drawn):
         return do_mark_safe(text.svg)
+    if isinstance(text, Address):
+        return _PAGE.format(text.to, breakable(text))
     if isinstance(text, Marked):
         return _SPACE.join(_LOOK.format(of_it, breakable(part)) for part, of_it in text.parts)
     found = numbering.refer(text) if isinstance(text, Link) else ()

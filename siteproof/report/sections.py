@@ -40,6 +40,18 @@ class Link(str):
         return made
 
 
+class Address(str):
+    """A cell that leads to another page. to: where that is, below the folder of this page."""
+
+    to: str
+
+    def __new__(cls, to: str, text: str) -> Address:
+        """text: what is shown."""
+        made = super().__new__(cls, text)
+        made.to = to
+        return made
+
+
 class Drawn(str):
     """A cell with a drawing. svg: of siteproof.report.figure only, as it is not escaped."""
 

@@ -95,6 +95,14 @@ def test_it_shows_a_line_a_step_and_one_next_command(evening):
     assert not evening.acts()
 
 
+def test_the_folder_of_pages_is_kept_where_one_is_named(evening):
+    assert evening.run().code == 0
+    assert not [call for call in evening.calls if "--site" in call]
+    words = evening.words()
+    assert evening.world.run(*words, SITEPROOF_SYSTEM="here", SITEPROOF_PAGES="/www").code == 0
+    assert [call for call in evening.calls if "--site" in call] == ["siteproof report --site /www"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_measurement_and_nothing_acts_afterwards(evening, number):
     evening.steps(reframe=HANGS)

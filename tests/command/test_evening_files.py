@@ -20,7 +20,9 @@ def test_an_evening_leaves_its_files_below_output_whatever_the_campaign_is_calle
     campaign, folder = "../a b;touch x", "_._a_b_touch_x"
     here.keep(fine(run=3, campaign=campaign))
     done = here.run(
-        "bash", "-c", '. sbatch/lib.sh; leave "$1"', "bash", campaign, SITEPROOF_SYSTEM="here"
+        *("bash", "-c", '. sbatch/lib.sh; leave "$1"', "bash", campaign),
+        SITEPROOF_SYSTEM="here",
+        SITEPROOF_PAGES=str(here.folder / "www"),
     )
     assert done.code == 0, str(done)
     left = here.data / "output/reports"
@@ -28,3 +30,4 @@ def test_an_evening_leaves_its_files_below_output_whatever_the_campaign_is_calle
         Path(folder, name) for name in LEFT
     ], str(done)
     assert json.loads((left / folder / "verdict.json").read_text())["exit_code"] == 0
+    assert (here.folder / "www/index.html").exists()
