@@ -236,12 +236,13 @@ def _fill(handle: int, data: bytes) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder with the write permissions of its parent. Raises OSError."""
+    """Make a folder to which a group may write that may write to its parent. Raises OSError."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
         folder.mkdir()
         above = stat.S_IMODE(folder.parent.stat().st_mode)
-        folder.chmod(stat.S_IMODE(folder.stat().st_mode) | above & (stat.S_IWGRP | stat.S_ISGID))
+        given = stat.S_ISGID | (stat.S_IRWXG if above & stat.S_IWGRP else 0)  # whatever the umask
+        folder.chmod(stat.S_IMODE(folder.stat().st_mode) | above & given)
     if not stat.S_ISDIR(folder.lstat().st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "is not a folder", str(folder))
 

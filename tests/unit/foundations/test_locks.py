@@ -267,10 +267,14 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
         locks.take(tmp_path / "lock")
 
 
-def test_where_a_group_may_write_it_may_take_the_lock(tmp_path):
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_where_a_group_may_write_it_may_take_the_lock(tmp_path, umask):
     tmp_path.chmod(0o2775)
-    with locks.take(tmp_path / "lock") as lock:
-        assert (tmp_path / "lock").stat().st_mode & 0o2020 == 0o2020
+    before = os.umask(umask)
+    lock = locks.take(tmp_path / "lock")
+    os.umask(before)
+    with lock:
+        assert (tmp_path / "lock").stat().st_mode & 0o2070 == 0o2070
         assert lock.path.stat().st_mode & 0o044 == 0o044
 
 
