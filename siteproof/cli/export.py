@@ -1,8 +1,9 @@
-"""siteproof export: Write verdicts for other programs: JUnit, OpenMetrics, JSON."""
+"""siteproof export: Write verdicts for other programs: JUnit, OpenMetrics, JSON, SQL."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from functools import wraps
@@ -122,6 +123,52 @@ def _json(judged: Judgement) -> str:
     siteproof export json | jq -r '.criteria[] | select(.verdict == "FAIL") | .id'
     """
     return dumps(documents.verdict(judged, reports.fleet(judged))) + "\n"
+
+
+@export.command("sql", short_help="Samples and answers for PostgreSQL, through psql.")
+@shared.which_system
+@shared.text_option(
+    "--centre", "NAME", "The centre, part of each key: several may write to one database."
+)
+@shared.text_option(
+    "--since", "TIME", "Only samples since TIME: 12h, 7d, 2026-11-21T18:00 (UTC); without it, all."
+)
+@shared.text_option("--campaign", "NAME", "The answers of this campaign; without it, the newest.")
+@flag("--schema", "Only print the statements that make the tables.")
+def _sql(system: str, centre: str, since: str, campaign: str, schema: bool) -> None:
+    """Write samples, verdicts and states of nodes as what psql reads.
+
+    It is one transaction: all of it or nothing. Rows that are there already are not written again,
+    so the same may be sent twice, and from several login nodes at once. --since chooses the
+    samples; the answers are those of 'siteproof verdict' and 'siteproof nodes', one for each newest
+    session. docs/shared-data.md has the rights that it needs, and queries.
+
+    \b
+    siteproof export sql --schema | psql -X centre
+    siteproof export sql --centre north --since 7d | psql -X -q centre
+    """
+    from siteproof.cli.history import start_of  # DuckDB, which the other forms do not need
+    from siteproof.export import sql
+    from siteproof.history import extract, open_history
+
+    if schema:
+        click.echo(sql.create(), nl=False)
+        return
+    shared.must_give("export sql", {"--centre": centre})
+    judged = judge_system(system, name=campaign, whole=True)
+    print_left_out(*judged.all_sessions)
+    document = documents.verdict(judged, reports.fleet(judged))
+    newest = max((s.header for s in judged.samples), key=lambda one: one.order, default=None)
+    of = {"centre": centre, "campaign": campaign, "newest": "", "place": 0}
+    if newest:
+        of |= {"newest": newest.session, "place": newest.place}
+    members = [one.site.system.system for one in judged.members.values()]
+    wanted = extract.Wanted(members or [judged.site.system.system], since=start_of(since))
+    with open_history(files.perflogs(), wanted.systems) as found:
+        shared.print_text(*found.refused, title="siteproof: refused: ", err=True)
+        views = (extract.rows(found, view, wanted) for view in sql.HISTORY)
+        for line in sql.data(document, of, *views):
+            sys.stdout.buffer.write(line.encode("utf-8", "replace"))
 
 
 @export.command("schema", short_help="The JSON Schema of the documents.")

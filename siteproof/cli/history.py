@@ -88,7 +88,7 @@ def history(
     if columns:
         _print_columns()
         return
-    wanted = Wanted([system] if system else [], name, metrics, _nodes(nodes), _since(since))
+    wanted = Wanted([system] if system else [], name, metrics, _nodes(nodes), start_of(since))
     if query is not None and (file or wanted.since or wanted.lists.keys() - {"system"}):
         what = "cannot be combined with --export or the options that select samples"
         raise UserError("--sql", what, hint="Select samples in the query, with WHERE")
@@ -127,7 +127,8 @@ def _nodes(text: str) -> list[str]:
         raise UserError("--node", str(error), "a node set such as n[001-010]") from None
 
 
-def _since(text: str) -> datetime | None:
+def start_of(text: str) -> datetime | None:
+    """--since, as the history has times. Raises UserError."""
     if not text:
         return None
     return campaign.since(text, datetime.now(UTC)).astimezone(UTC).replace(tzinfo=None)

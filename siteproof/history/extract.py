@@ -130,6 +130,21 @@ def _column(column: views.Column, is_sheet: bool) -> str:
     )
 
 
+def rows(history: History, view: str, wanted: Wanted) -> Iterator[tuple[Any, ...]]:
+    """The rows of the files that have a wanted run, each after its number in its file.
+
+    Whole files, so that a row has the same number again. wanted: systems and a time.
+    """
+    names = ", ".join(f'"{column.name}"' for column in views.VIEWS[view])
+    connection = history.connection
+    connection.execute(
+        f"SELECT row_number() OVER (PARTITION BY file ORDER BY {names}), {names} FROM {view} "
+        f"WHERE file IN (SELECT file FROM runs WHERE {wanted.sql})"
+    )
+    while portion := interruptible(connection, lambda: connection.fetchmany(PORTION)):
+        yield from portion
+
+
 def cell(value: object) -> object:
     """A cell of an answer in CSV: no text begins like a formula."""
     is_formula = isinstance(value, str) and value[:1] and value[0] in FORMULA

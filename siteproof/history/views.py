@@ -14,13 +14,14 @@ class Column:
     """A column of a view. kind: its type in SQL. meaning: one sentence.
 
     sql: its value in the store's tables r (runs), s (samples) and c (contexts), if that is not a
-    column of the same name.
+    column of the same name. is_json: whether its text is JSON.
     """
 
     name: str
     kind: str
     meaning: str
     sql: str = ""
+    is_json: bool = False
 
 
 _HEADER = (
@@ -71,12 +72,18 @@ SAMPLES = (
     Column("status", "VARCHAR", "ok, or why there is no value: timeout, checksum, node_lost …"),
     Column("why", "VARCHAR", "The reason of a failure in words."),
     Column("trial", "INTEGER", "The repetition within the job, from 0."),
-    Column("dims", "VARCHAR", "What the value belongs to beyond its node, as JSON: size, peer …"),
+    Column(
+        "dims",
+        "VARCHAR",
+        "What the value belongs to beyond its node, as JSON: size, peer …",
+        is_json=True,
+    ),
     Column(
         "conditions",
         "VARCHAR",
         "Under which conditions it was measured, those of the job and of the node, as JSON.",
         "c.conditions",
+        is_json=True,
     ),
     Column(
         "series",
@@ -88,11 +95,17 @@ RUNS = (
     *_HEADER,
     Column("expected", "VARCHAR", "The nodes that the job had to measure, as a node set."),
     Column("samples", "INTEGER", "How many rows of `samples` the file has."),
-    Column("conditions", "VARCHAR", "The conditions that all samples of the job share, as JSON."),
+    Column(
+        "conditions",
+        "VARCHAR",
+        "The conditions that all samples of the job share, as JSON.",
+        is_json=True,
+    ),
     Column(
         "provenance",
         "VARCHAR",
         "Revision of the suite, kernel, software lock, tools and user, as JSON.",
+        is_json=True,
     ),
 )
 VIEWS = {"samples": SAMPLES, "runs": RUNS}

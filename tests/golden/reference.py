@@ -25,6 +25,7 @@ from record import CLONE, forget_help
 from siteproof import cli, errors
 from siteproof.analysis import slow_nodes
 from siteproof.cli.sites import FILES, axes
+from siteproof.export import sql
 from siteproof.record import samples, severity
 from siteproof.sites import catalogue, manual
 from siteproof.sites.catalogue import Metric
@@ -109,6 +110,7 @@ def _texts() -> dict[str, str]:
         "reference/keys.md": _keys(),
         "reference/metrics.md": _metrics(),
         "reference/commands.md": _commands(),
+        "reference/tables.md": _tables(),
     }
     return {name: "\n".join([MADE, *text]) + "\n" for name, text in made.items()}
 
@@ -119,6 +121,7 @@ def _answers() -> Iterator[str]:
         "- [Keys](reference/keys.md) of a site's files, of catalogues and of sweeps;",
         "- [Metrics](reference/metrics.md), features and tools of sweeps;",
         "- [Commands](reference/commands.md) with their options;",
+        "- [Tables](reference/tables.md) of a database that `siteproof export sql` fills;",
         "- [Files](files.md) on the disk, and environment variables;",
         "- below: options, next commands, verdicts, exit codes, states, statuses.",
         "",
@@ -281,6 +284,18 @@ def _commands() -> Iterator[str]:
         )
         yield from (f"## {' '.join(words)}", "", "```text", *command.get_help(context).splitlines())
         yield from ("```", "")
+
+
+def _tables() -> Iterator[str]:
+    yield from ("# Tables", "")
+    yield "What `siteproof export sql` writes to the schema `siteproof` of a PostgreSQL:"
+    yield "[shared-data.md](../shared-data.md#one-database-for-several-centres)."
+    yield ""
+    for table in sql.tables():
+        yield from (f"## {table.name}", "", " ".join(table.about.split()), "")
+        yield from (f"Key: {', '.join(f'`{name}`' for name in table.key)}.", "")
+        rows = [(f"`{one.name}`", one.kind, one.meaning) for one in table.columns]
+        yield from _table(("column", "type", "meaning"), rows)
 
 
 def _walk(
