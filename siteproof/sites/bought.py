@@ -69,12 +69,22 @@ def sections_of(site: Site, node: str) -> dict[str, FactSection]:
     role = site.role_of(node)
     if role is None:
         return {}
-    found = dict(site.hardware_of(role).stated)
-    for more in (site.system.nodes[role].facts, site.hosts.get(node, {})):
-        for name, section in more.items():
-            fields = {**(found[name].fields if name in found else {}), **section.fields}
-            merged = section.model_copy(update={"fields": fields})
-            found[name] = merged if section.fields or name not in found else found[name]
+    return _with(sections_of_role(site, role), site.hosts.get(node, {}))
+
+
+def sections_of_role(site: Site, role: str) -> dict[str, FactSection]:
+    """The same of every node of a role, without hosts.csv."""
+    return _with(site.hardware_of(role).stated, site.system.nodes[role].facts)
+
+
+def _with(
+    sections: Mapping[str, FactSection], more: Mapping[str, FactSection]
+) -> dict[str, FactSection]:
+    found = dict(sections)
+    for name, section in more.items():
+        fields = {**(found[name].fields if name in found else {}), **section.fields}
+        merged = section.model_copy(update={"fields": fields})
+        found[name] = merged if section.fields or name not in found else found[name]
     return found
 
 

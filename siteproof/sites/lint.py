@@ -131,8 +131,9 @@ def _references(around: Around, system: System, features: Collection[str]) -> No
 def _other_references(around: Around, system: System) -> None:
     """The same where it depends on another key what a key names."""
     document = around.document
-    for role in system.parameters:
-        reference(document, ("parameters", role), role, "role", around.names("nodes"))
+    for section in ("parameters", "health"):
+        for role in getattr(system, section):
+            reference(document, (section, role), role, "role", around.names("nodes"))
     for key, partition in system.partitions.items():
         for role in partition.measures or ():
             loc = ("partitions", key, "measures")

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from siteproof import nodesets, units
 from siteproof.errors import Mistake, hint
 from siteproof.files import MAX_UID
+from siteproof.sites.health_keys import Health
 from siteproof.sites.job_keys import Device, Jobs, Loads, ModulesSystem, Option, Variables
 from siteproof.sites.key_types import (
     NAME_RULE,
@@ -799,6 +800,9 @@ class System(Model):
     )
     parameters: dict[str, HostParameters] = Field(
         {}, description="Expected host parameters, by role."
+    )
+    health: dict[str, Health] = Field(
+        {}, description="What the program of 'siteproof health' looks at on the nodes, by role."
     )
     file_systems: dict[EntryName, FileSystem] = Field({}, description="File systems, by name.")
     workload: Workload | None = Field(
