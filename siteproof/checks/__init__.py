@@ -1,7 +1,7 @@
 """What the checks share; the only place that knows ReFrame.
 
 from siteproof.checks import ApplicationCheck, FileSystemCheck, PerNodeCheck, PerPairCheck
-from siteproof.checks import ServiceCheck, SweepCheck
+from siteproof.checks import ServiceCheck, SweepCheck, TogetherCheck
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from siteproof.checks.per_service import ServiceCheck as ServiceCheck
     from siteproof.checks.sweep import SweepCheck as SweepCheck
     from siteproof.checks.sweep_file_system import FileSystemSweep as FileSystemSweep
+    from siteproof.checks.together import TogetherCheck as TogetherCheck
 
 _HOMES = {
     "ApplicationCheck": "per_node",
@@ -26,6 +27,7 @@ _HOMES = {
     "PerPairCheck": "per_pair",
     "ServiceCheck": "per_service",
     "SweepCheck": "sweep",
+    "TogetherCheck": "together",
 }
 
 

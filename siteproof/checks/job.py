@@ -50,7 +50,7 @@ from siteproof.sites.catalogue import MODES
 from siteproof.slurm import client
 from siteproof.slurm.records import Node, unusable
 
-ON_NODE = Path(__file__).with_name("on_node")  # what runs on nodes: sh, and nothing of Python
+ON_NODE = Path(__file__).with_name("on_node")  # what runs on nodes: sh, and one program of mpi4py
 
 MARGIN = 60  # seconds of the job's limit that are not the measurement's; a quarter of a short one
 LOCAL = "local"

@@ -19,7 +19,7 @@ from reframe.core.logging import getlogger
 from reframe.utility import typecheck
 
 from siteproof import files, nodesets
-from siteproof.checks import loading, missing, progress, session
+from siteproof.checks import loading, missing, progress, session, standard
 from siteproof.checks.job import DERIVED_LIMIT, LOCAL, MARGIN, JobCheck
 from siteproof.checks.selection import ALL
 from siteproof.checks.tuning import Tuning
@@ -65,6 +65,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
     owns_size = False  # whether `-S size` is the check's own, and no cap
     seconds_of_point: dict[str, int] = {"quick": 60, "maintenance": 300, "acceptance": 600}
     trials_of: dict[str, int] = {"quick": 1, "maintenance": 1, "acceptance": 1}
+    whole: Collection[int] = frozenset()  # nodes of the partitions, where these are points
 
     # ---- which points
 
@@ -187,17 +188,26 @@ class SweepCheck(JobCheck, Tuning, special=True):
         except UserError as error:  # reported for tests that run, not for all that are listed
             self.refused = error
 
+    def usable_counts(self) -> set[int]:
+        """How many nodes of each partition can take a job now."""
+        site = session.current().site
+        return {standard.usable(site.partition(name), self.chosen_on(name)) for name in self.roles}
+
     def missing_on(self, partition: str, environment: str = "") -> dict[int, Point]:
-        """The points of this size class; of a resumed session those that it lacks there."""
+        """The points of this size class; of a resumed session those that it lacks there.
+
+        Those on the whole of another partition are not missing here.
+        """
         if not self.resumed:
-            return self.points
+            return standard.narrowed(self.points, self.whole, self.most_nodes(partition))
         return self.resumed.missing(
             self.points, self.where_of(), partition, environment, again=self.again == "yes"
         )
 
     def fitting(self, most: int) -> dict[int, Point]:
-        """The points that can be measured on so many nodes."""
-        return {n: point for n, point in self.points.items() if self.may_measure(point, most)}
+        """The points that can be measured on so many nodes; of whole partitions only this one."""
+        fits = {n: point for n, point in self.points.items() if self.may_measure(point, most)}
+        return standard.narrowed(fits, self.whole, most)
 
     def may_measure(self, point: Point, most: int) -> bool:
         """Whether a partition of so many nodes can measure a point at all."""

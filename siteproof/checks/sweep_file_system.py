@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from siteproof.answers import required
-from siteproof.checks import file_system, session, standard
+from siteproof.checks import file_system, session
 from siteproof.checks.file_system import OnFileSystem
 from siteproof.checks.sweep import SweepCheck
 from siteproof.record.point import Point
@@ -19,33 +17,18 @@ class FileSystemSweep(OnFileSystem, SweepCheck, special=True):
     of its own at the same path, points on several nodes are those that need no `shared_files`.
     """
 
-    whole: Collection[int] = frozenset()  # how many nodes the partitions have
-
     def standard_tasks(self) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
         """Points of a run without a sweep file: all usable nodes of each partition, a task each;
         and the points that criteria require."""
         site = session.current().site
-        counts = {
-            standard.usable(site.partition(name), self.chosen_on(name)) for name in self.roles
-        }
+        counts = self.usable_counts()
         whole = [{"tasks": str(count)} for count in sorted(counts - {0})]
         points = required.points(site, self.planned_job()) if self.fs else []
         named = {int(values["tasks"]) for values in points if "tasks" in values}
-        self.whole = counts - named
+        self.whole = counts - named if self.fs else ()
         there = [values for values in points if "tasks" in values]
         others = [values for values in points if "tasks" not in values]
         return whole, [*there, *({**tasks, **values} for tasks in whole for values in others)]
-
-    def fitting(self, most: int) -> dict[int, Point]:
-        """Of the points on a whole partition only those of the partition in question."""
-        return standard.narrowed(super().fitting(most), self.whole, most)
-
-    def missing_on(self, partition: str, environment: str = "") -> dict[int, Point]:
-        """As every sweep's; the points of another partition are not missing here."""
-        found = super().missing_on(partition, environment)
-        if not self.fs:  # the site names none, which is why none of the points fits
-            return found
-        return standard.narrowed(found, self.whole, self.most_nodes(partition))
 
     def shared_files(self, point: Point) -> bool:
         """Whether the nodes of a point must see each other's files."""

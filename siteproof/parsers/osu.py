@@ -1,6 +1,7 @@
-"""OSU micro-benchmarks 5 to 7: osu_latency, osu_bw and osu_bibw. Their MB/s are 10**6 bytes/s.
+"""OSU micro-benchmarks 5 to 7: osu_latency, osu_bw, osu_bibw, and five collectives.
 
-Latency is half a round trip. The table has to reach 4194304 bytes, OSU's default, or the
+Latency is half a round trip, of a collective the mean over the ranks; MB/s are 10**6 bytes/s. A
+barrier has one time and no size. Any other table has to reach 4194304 bytes, OSU's default, or the
 last size of a line `sizes MIN:MAX` before it (siteproof.parsers.values). With -c OSU validates
 what arrived, and prints Pass or Fail after each row; without, a wrong message is not noticed.
 Between GPUs it is another quantity: `MPI-CUDA` in the title counts only where OSU also prints that
@@ -14,12 +15,17 @@ import re
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lines, values
 
-NEEDS = "osu_latency, osu_bw or osu_bibw of OSU 5 to 7, up to the last size"
+NEEDS = "one of OSU 5 to 7's benchmarks that Siteproof reads, up to the last size"
 
 METRICS = {
     "Latency": ("latency", "us"),
     "Bandwidth": ("bandwidth", "MB/s"),
     "Bi-Directional Bandwidth": ("bidirectional", "MB/s"),
+    "Allreduce Latency": ("allreduce", "us"),
+    "All-to-All Personalized Exchange Latency": ("alltoall", "us"),
+    "Allgather Latency": ("allgather", "us"),
+    "Broadcast Latency": ("bcast", "us"),
+    "Barrier Latency": ("barrier", "us"),
 }
 DEFAULT = (0, 4194304)  # bytes; some versions begin with 1
 LONGEST = 100  # characters of a message
@@ -35,11 +41,12 @@ _HEADER = re.compile(
     re.MULTILINE,
 )
 _ROW = re.compile(r"^([0-9]{1,12})[ \t]+(\S+)(?:[ \t]+(Pass|Fail))?[ \t\r]*\n", re.MULTILINE)
+_BARRIER = re.compile(r"^# Avg Latency\(us\)[ \t\r]*\n[ \t]*(\S+)[ \t\r]*\n", re.MULTILINE)
 _FAILED = re.compile(r"This test requires .*|.*VALIDATION ERROR.*")
 
 
 def parse(text: str) -> list[Reading]:
-    """latency (us), bandwidth or bidirectional (MB/s), each with dims {"size": bytes}.
+    """latency or a collective (us), bandwidth or bidirectional (MB/s), with dims {"size": bytes}.
 
     Raises OutputError: `invalid` if OSU found a message wrong, `generic` with OSU's message.
     """
@@ -48,6 +55,9 @@ def parse(text: str) -> list[Reading]:
             wrong = "VALIDATION" in line
             raise OutputError(f"osu: {line[:LONGEST]}", "invalid" if wrong else "generic")
     metric, unit = _benchmark(text)
+    if metric == "barrier":
+        time = values.only("osu", "times of a barrier", _BARRIER.findall(text))
+        return [Reading(metric, values.positive("osu: barrier", time), unit)]
     checked = _checked(text, metric, unit)
     rows = _ROW.findall(text)
     if bad := [size for size, _, verdict in rows if verdict == "Fail"]:
@@ -63,11 +73,16 @@ def parse(text: str) -> list[Reading]:
 
 
 def conditions(text: str) -> dict[str, str]:
-    """OSU's version, and whether it validated what arrived (validated: yes or no)."""
+    """OSU's version, and whether it validated what arrived (validated: yes or no).
+
+    A barrier has no message that could be wrong.
+    """
     found = {}
     if title := _TITLE.search(text):
         found["version"] = title[3]
-    if header := _HEADER.search(text):
+    if _BARRIER.search(text):
+        found["validated"] = "yes"
+    elif header := _HEADER.search(text):
         found["validated"] = "yes" if header[5] else "no"
     return found
 
@@ -80,7 +95,7 @@ def _benchmark(text: str) -> tuple[str, str]:
         raise OutputError(f"osu: {len(titles)} benchmarks{named} where one is expected")
     accelerator, name, _ = titles[0]
     if name not in METRICS:
-        raise OutputError(f"osu: '{name}' is none of osu_latency, osu_bw and osu_bibw")
+        raise OutputError(f"osu: '{name}' is none of the benchmarks that Siteproof reads")
     buffers = _BUFFERS.findall(text)
     if accelerator and not buffers:
         raise OutputError("osu: run on GPUs; without '-d' and with 'H H' buffers are on the host")
@@ -95,6 +110,6 @@ def _checked(text: str, metric: str, unit: str) -> bool:
     latency, in_time, _, in_rate, validation = values.only(
         "osu", "headings of known columns", headers
     )
-    if bool(latency) != (metric == "latency") or (in_time or in_rate) != unit:
+    if bool(latency) != (unit == "us") or (in_time or in_rate) != unit:
         raise OutputError(f"osu: the heading is not {metric} in {unit}")
     return bool(validation)

@@ -104,6 +104,13 @@ TOOLS = {
         "Messages of MPI by size.",
         {"size": Axis("size", "Bytes of a message; one run gives all sizes up to it.", one=True)},
     ),
+    "collectives": Tool(
+        "checks.network.collectives",
+        "Collectives",
+        "Collectives of MPI by number of ranks.",
+        {"size": Axis("size", "Bytes of a message; one run gives all sizes up to it.", one=True)},
+        plain=True,
+    ),
     "tcp": Tool(
         "checks.network.tcp_sweep",
         "TcpSweep",

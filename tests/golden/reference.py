@@ -46,6 +46,7 @@ BELONGS_TO = {  # what a value belongs to, by the base of its check
     "UdpCheck": "node, peer",
     "FileSystemSweep": "point",
     "SweepCheck": "point",
+    "TogetherCheck": "point",
     "ServiceCheck": "service",
 }
 RULES = (  # of the options of all commands

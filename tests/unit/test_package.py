@@ -48,9 +48,14 @@ def canonical(name):
 
 
 def libraries(*folders):
-    """The libraries that files import, or find, also those whose types alone they use."""
+    """The libraries that files import, or find, also those whose types alone they use.
+
+    mpi4py is that of an environment of nodes: the program that runs there imports nothing of ours.
+    """
     found = set()
     for path in sources.of(*folders):
+        if path.parent.name == "on_node":
+            continue
         for node in sources.nodes(path):
             if isinstance(node, ast.Import):
                 found.update(alias.name.partition(".")[0] for alias in node.names)

@@ -1,6 +1,7 @@
 # shellcheck shell=sh
-# MPI benchmarks of two ranks: OSU where it is installed, otherwise IMB, otherwise mpi4py; sourced
-# by a measuring script, which defines how ranks start: `start COMMAND...`.
+# MPI benchmarks: OSU where it is installed, otherwise IMB, otherwise mpi4py; sourced by a measuring
+# script, which defines how ranks start: `start COMMAND...`. Of two ranks, unless the script sets
+# PROGRAMS, OSU (its benchmarks, the first of which shows the library) and MODULE (of Python).
 # Settings: PROGRAM, LAUNCH, SMALLEST and LARGEST (bytes), ITERATIONS; SITEPROOF_MPI as account.sh
 # leaves it.
 # shellcheck disable=SC2153,SC2034  # settings are set elsewhere, and kind is read elsewhere
@@ -10,7 +11,7 @@
 
 # choose_program: `program` and its library `mpi`, and `kind`, which is srun's --mpi.
 choose_program() {
-    for name in osu imb mpi4py; do
+    for name in ${PROGRAMS:=osu imb mpi4py}; do
         [ -n "$PROGRAM" ] || ! is_there "$name" || PROGRAM=$name
     done
     program=${PROGRAM:-osu}
@@ -24,16 +25,18 @@ choose_program() {
 
 is_there() {
     case $1 in
-        osu) command -v osu_latency && command -v osu_bw ;;
+        osu) for benchmark in ${OSU:=osu_latency osu_bw}; do
+            command -v "$benchmark" || return
+        done ;;
         imb) command -v IMB-MPI1 ;;
-        mpi4py) python3 -c 'from mpi4py.bench import pingpong' ;; # since version 4
+        mpi4py) python3 -c "${MODULE:-from mpi4py.bench import pingpong}" ;; # since version 4
         *) false ;;
     esac >/dev/null 2>&1
 }
 
 library_of_program() { # the MPI that the program is linked to: the library's own name and version
     case $program in
-        osu) linked_to osu_latency ;;
+        osu) linked_to "${OSU%% *}" ;;
         imb) linked_to IMB-MPI1 ;;
         mpi4py) python3 -m mpi4py --mpi-lib-version | cut -d, -f1 ;;
     esac 2>/dev/null
@@ -77,8 +80,11 @@ by_size() { # COMMAND...
 
 osu() { # BENCHMARK ITERATIONS
     set -- "$1" -m "$SMALLEST:$LARGEST" -i "$2" -x 2
-    # Some versions can look at what arrived.
-    ! timeout 10 "$1" -h 2>&1 | grep -q -e '--validation' || set -- "$@" -c
+    # Some versions can look at what arrived. Sums of MPI_CHAR do not fit: OSU refuses those of Open
+    # MPI (https://github.com/open-mpi/ompi/issues/12717).
+    help=$(timeout 10 "$1" -h 2>&1)
+    case $help in *"--validation "*) set -- "$@" -c ;; esac
+    case $1,$help in osu_allreduce,*mpi_int*) set -- "$@" -T mpi_int ;; esac
     by_size "$@"
 }
 

@@ -371,6 +371,41 @@ def message_sweep(given: Measured) -> Derived:
     ], conditions
 
 
+def collectives(given: Measured) -> Derived:
+    """The readings of ranks that ran as placed. facts: tasks and tasks_per_node of the point."""
+    for run in given.raw.runs:
+        ranks_on(run.stdout, int(given.fact("tasks")), int(given.fact("tasks_per_node", "1")))
+    return given.readings, dict(given.conditions)
+
+
+def ranks_on(text: str, tasks: int, per_node: int) -> dict[int, str]:
+    """The node of each rank; each prints its own before.
+
+    Raises OutputError: `invalid` unless each ran once, and on as many nodes as requested.
+    """
+    lines = _RANK.findall(text)
+    found = {int(rank): node for rank, node in lines}
+    must_be("ranks", len(lines), tasks)
+    must_be("ranks that differ, from 0 on", len(found.keys() & set(range(tasks))), tasks)
+    must_be("nodes of the ranks", len(set(found.values())), -(-tasks // per_node))
+    return found
+
+
+def congestion(given: Measured) -> Derived:
+    """The same; and with load as a multiple of without: latency_ratio, latency_p99_ratio (x), and
+    bandwidth_ratio."""
+    readings, conditions = collectives(given)
+    values_at = {(r.metric, r.dims.get("load")): Decimal(r.value) for r in readings}
+    ratios = [
+        Reading(
+            f"{name}_ratio", values.quotient(values_at[name, "yes"], values_at[name, "no"]), "x"
+        )
+        for name in ("latency", "latency_p99", "bandwidth")
+        if (name, "yes") in values_at and (name, "no") in values_at
+    ]
+    return [*readings, *ratios], conditions
+
+
 RDMA = {  # by the names of the parser
     "bandwidth": "bandwidth",
     "bandwidth_peak": "bandwidth_peak",

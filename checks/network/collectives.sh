@@ -1,0 +1,34 @@
+# shellcheck shell=sh
+# Five collectives over all ranks of the point, each with all sizes up to POINT_SIZE.
+# Run by siteproof's sweep.sh for a point of a sweep.
+# shellcheck disable=SC2034  # messages.sh reads them
+OSU="osu_allreduce osu_alltoall osu_allgather osu_bcast osu_barrier"
+PROGRAMS="osu mpi4py" MODULE="import mpi4py"
+# shellcheck source=siteproof/checks/on_node/messages.sh
+. "$1/messages.sh"
+MAX_BUFFER=536870912 # bytes of a rank: OSU leaves out what needs more
+LARGEST=${POINT_SIZE:-$LARGEST}
+
+start() { # COMMAND...
+    launch "$@"
+}
+
+collective() { # NAME
+    if [ "$program" = osu ]; then
+        osu "osu_$1" "$ITERATIONS"
+    else
+        by_size python3 "$SWEEP_STAGE/mpi_together.py" collective \
+            "$1" "$SMALLEST" "$LARGEST" "$ITERATIONS"
+    fi
+}
+
+choose_program
+LAUNCH=$kind # launch would look for the library of the shell that prints where a rank is
+note_program
+for name in barrier bcast allreduce allgather alltoall; do
+    case $name in allgather | alltoall)
+        while [ $((LARGEST * TASKS)) -gt "$MAX_BUFFER" ]; do LARGEST=$((LARGEST / 2)); done
+        ;;
+    esac
+    run -- collective "$name" || exit
+done

@@ -1,0 +1,49 @@
+"""TogetherCheck: one program of MPI whose ranks run on many nodes at once, a rank a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reframe.core.builtins import run_after, variable
+
+from siteproof.answers import required
+from siteproof.checks import loading, session
+from siteproof.checks.sweep import SweepCheck
+
+
+class TogetherCheck(SweepCheck, special=True):
+    """A check over all nodes of a partition that can take a job.
+
+    A check defines, in addition to what SweepCheck needs: `fewest` nodes that it needs; `growing`,
+    whether it also runs on 2, 4, 8, ... of them.
+    """
+
+    program = variable(str, value="")  # of `parsers`; empty: the first that is installed
+    tags = {"network"}
+    shared_scripts = (*SweepCheck.shared_scripts, "messages.sh", "mpi_together.py")
+    fewest = 2
+    growing = False
+    seconds_of_point = {"quick": 60, "maintenance": 120, "acceptance": 300}
+    iterations_of: Mapping[str, int] = {"quick": 50, "maintenance": 100, "acceptance": 400}
+
+    @run_after("init")
+    def refuse_unknown_program(self) -> None:
+        """A name that no parser reads is a mistake, and not a missing tool."""
+        if self.program:
+            loading.refuse_choice(self, "program", list(self.parsers))
+
+    def standard_points(self) -> list[Mapping[str, str]]:
+        """The whole of each partition, the numbers of nodes that criteria name, and 2, 4, 8, ..."""
+        counts = self.usable_counts()
+        points = required.points(session.current().site, self.planned_job())
+        named = {int(values["tasks"]) for values in points if "tasks" in values}
+        if self.growing:
+            named |= {2**power for power in range(1, max(counts, default=0).bit_length())}
+        self.whole = counts - named
+        nodes = named | {max(self.fewest, count) for count in counts}
+        return [{"tasks": str(count)} for count in sorted(nodes) if count >= self.fewest]
+
+    def settings(self) -> dict[str, str]:
+        """Which program, and how often it repeats."""
+        iterations = self.iterations_of[self.mode]
+        return {**super().settings(), "PROGRAM": self.program, "ITERATIONS": str(iterations)}
