@@ -143,6 +143,30 @@ def blame(
     )
 
 
+def over_groups(
+    values: Mapping[Pair, float], better: str, groups: Mapping[str, Collection[str]]
+) -> dict[Pair, float]:
+    """What the better quarter of the pairs between each two groups reaches, as a pair of groups.
+
+    So that `blame` names the group, or the two, whose pairs are bad: a bad node spoils less of
+    them. Groups that share a node are not compared.
+    """
+    of: dict[str, list[str]] = grouped(
+        (node, name) for name, members in sorted(groups.items()) for node in members
+    )
+    found: dict[Pair, list[float]] = grouped(
+        ((min(one, other), max(one, other)), value)
+        for (a, b), value in values.items()
+        for one in of.get(a, ())
+        for other in of.get(b, ())
+        if set(groups[one]).isdisjoint(groups[other])
+    )
+    return {
+        pair: sorted(own, reverse=better == "higher")[len(own) // 4]
+        for pair, own in sorted(found.items())
+    }
+
+
 def asymmetries(values: Mapping[Pair, float], better: str) -> dict[Pair, float]:
     """The better direction of each pair, with what the other one lacks; the most unlike first."""
     found: dict[Pair, float] = {}

@@ -70,6 +70,7 @@ class OneMatrix:
     link: The link of system.yaml.
     unit: The unit of the values.
     decided: Whether a bad value can be recognised; without a criterion a count cannot.
+    groups: The groups of system.yaml, or pairs of them, that explain bad pairs.
     pairs: Each pair.
     """
 
@@ -77,6 +78,7 @@ class OneMatrix:
     link: str
     unit: str
     decided: bool
+    groups: Sequence[str]
     pairs: Sequence[PairState]
 
 
@@ -186,8 +188,8 @@ def matrix(
 
 
 def _next(system: str, matrices: Sequence[Matrix], asked: Mapping[str, str]) -> str:
-    """The next command: why the first node or pair is bad; else the verdict."""
-    for one in matrices:
+    """The next command: why the first node or pair of a link is bad; else the verdict."""
+    for one in (one for one in matrices if one.link):
         nodes = [culprit.node for culprit in one.blame.culprits]
         for subject in (*nodes, *map(">".join, one.blame.links)):
             return own(system, "why", subject, **asked)
@@ -228,7 +230,7 @@ def _one_matrix(one: Matrix) -> OneMatrix:
         PairState(*pair, one.values.get(pair), pair in bad, one.state(pair), failed.get(pair, ""))
         for pair in sorted({*one.values, *one.failed, *one.missing})
     ]
-    return OneMatrix(**same(one, "name", "link", "unit", "decided"), pairs=pairs)
+    return OneMatrix(**same(one, "name", "link", "unit", "decided", "groups"), pairs=pairs)
 
 
 def _exit_code(matrices: Sequence[Matrix]) -> ExitCode:
@@ -245,13 +247,14 @@ def _too_few(one: Matrix) -> bool:
 
 def _in_words(one: Matrix) -> str:
     """Which nodes explain the bad pairs, in one line."""
-    head = f"{one.name} over {one.link}: "
+    head = f"{one.title}: "
     if not one.decided:
         return f"{head}no criterion decides which of {len(one.values)} pairs are bad"
     nodes, links = [str(c) for c in one.blame.culprits], one.blame.alone
     if len(links) > FEW:
         links = [*links[:FEW], f"{len(links) - FEW} more"]
     parts = [sentence(block) for block in made.blocks(one)]
+    parts += [f"explained by groups: {', '.join(one.groups)}"] if one.groups else []
     parts += [f"explained by: {', '.join(nodes)}"] if nodes else []
     parts += [f"bad pairs that no node explains: {', '.join(links)}"] if links else []
     tail = f"; {count(len(one.missing), 'pair')} without a value" if one.missing else ""
@@ -263,11 +266,14 @@ def _in_words(one: Matrix) -> str:
 def _show(title: str, one: Matrix) -> None:
     known = {*one.values, *one.failed, *one.missing}
     nodes = sorted({node for pair in known for node in pair}, key=_natural)
-    head = f"{title}: {one.name} over {one.link}, {one.unit}"
+    head = f"{title}: {one.title}, {one.unit}"
     star = all((a in one.hubs) != (b in one.hubs) for a, b in known)
     whole = len(nodes) <= (STAR if star else WHOLE)
     if whole:
         _show_all(head, one, known, star=star)
+    if one.between:
+        rows = [(*pair, _value(value, one.unit)) for pair, value in one.between.items()]
+        print_table(table(("group", "group", "the better quarter of the pairs between"), rows))
     if one.blame.bad:
         _bad("bad pairs" if whole else f"{head}; bad pairs", one)
     counts = f"{count(len(one.values), 'pair')} of {count(len(nodes), 'node')}"

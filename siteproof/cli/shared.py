@@ -16,7 +16,6 @@ from rich.console import Console
 
 from siteproof import files, sites
 from siteproof.errors import UserError, UserErrors, harmless, hint
-from siteproof.record.pair_units import LINK
 from siteproof.record.sessions import Sessions
 from siteproof.sites import Site, catalogue
 from siteproof.sweeps import reading
@@ -106,7 +105,7 @@ by_system = _completer(lambda _: sites.names())
 by_system_to_copy = _completer(lambda _: sites.names_to_copy())
 by_metric = _completer(lambda _: catalogue.read()[0])
 by_pair_metric = _completer(
-    lambda _: (name for name, one in catalogue.read()[0].items() if LINK in one.conditions)
+    lambda _: (name for name, one in catalogue.read()[0].items() if one.of_pairs)
 )
 by_criterion = _completer(lambda ctx: _site(ctx).criteria)
 by_node = _completer(lambda ctx: _site(ctx).system.inventory)

@@ -15,7 +15,7 @@ from statistics import median
 
 from siteproof import files, nodesets, units
 from siteproof.analysis import attribution as rules
-from siteproof.analysis.attribution import Blame, Culprit, Pair, blame
+from siteproof.analysis.attribution import Blame, Culprit, Pair, blame, over_groups
 from siteproof.answers.attempts import failure, why_not
 from siteproof.errors import UserError, hint
 from siteproof.links import transfers
@@ -23,7 +23,7 @@ from siteproof.links.transfers import Attempt, Cell, Grade, Grades, daily
 from siteproof.record import campaign, finding, series
 from siteproof.record.finding import Detail, Finding, Kind
 from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import PEER, by_point, job, link_of, of_pairs
+from siteproof.record.pair_units import PEER, as_pair, by_point, job, link_of, of_pairs
 from siteproof.record.samples import Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.severity import WRONG, broke
@@ -54,7 +54,8 @@ class Matrix:
     why they have none. decided: whether a bad value can be recognised; a count alone is not bad.
     broken: pairs whose value misses a criterion, and which. hubs: the servers of a star.
     bounded: whether a criterion or a threshold of the link decides, however few pairs there are.
-    grades: the thresholds of the link.
+    grades: the thresholds of the link. between: the values between groups of the site, where there
+    are three or more; of_groups: which of them explain bad ones.
     """
 
     name: str
@@ -70,6 +71,20 @@ class Matrix:
     hubs: frozenset[str]
     bounded: bool = False
     grades: Grades = Grades()
+    between: Mapping[Pair, float] = field(default_factory=dict)
+    of_groups: Blame | None = None
+
+    @property
+    def title(self) -> str:
+        """The quantity, and the link where it has one."""
+        return f"{self.name} over {self.link}" if self.link else self.name
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups of nodes, and the pairs of groups, that explain bad pairs."""
+        if self.of_groups is None or not self.blame.bad:
+            return []
+        return [*map(str, self.of_groups.culprits), *self.of_groups.alone]
 
     def state(self, pair: Pair) -> str:
         """What is known of a pair: one of STATES."""
@@ -132,7 +147,7 @@ def metric_of(site: Site, name: str, *, days: bool = False) -> Metric:
             return site.catalogue[name]
         what = f"{name} is shown day by day only"
         raise UserError("METRIC", what, hint=f"'siteproof matrix {name} --daily' shows it")
-    of_links = [key for key, metric in site.catalogue.items() if LINK in metric.conditions]
+    of_links = [key for key, metric in site.catalogue.items() if metric.of_pairs]
     if name not in site.catalogue:
         raise UserError("METRIC", f"unknown metric '{name}'{hint(name, of_links)}", of_links)
     if name not in of_links:
@@ -167,14 +182,14 @@ def select(
         return _is_of(sample, metric) and (not link or link_of(sample) in ("", link))
 
     def answers(job: Header) -> bool:
-        return any(map(is_wanted, sessions.of_job(job)))
+        return any(map(is_wanted, map(as_pair, sessions.of_job(job))))
 
     start = campaign.since(since, datetime.now(UTC)) if since else None
     if days and not since and not name:
         start = _first_day(jobs, answers)
     headers = sessions.headers if name else jobs
     wanted, words = campaign.choose(headers, campaign=name, start=start, answers=answers)
-    found = sessions.of(lambda header: header.check == check and wanted(header))
+    found = map(as_pair, sessions.of(lambda header: header.check == check and wanted(header)))
     return [sample for sample in found if is_wanted(sample)], words
 
 
@@ -343,7 +358,17 @@ def _matrix(site: Site, metric: str, key: Key, samples: Sequence[Sample]) -> Mat
         hubs,
         bool(limiting) or grades.critical is not None,
         grades,
+        *_between(site, entry, values),
     )
+
+
+def _between(
+    site: Site, entry: Metric, values: Mapping[Pair, float]
+) -> tuple[dict[Pair, float], Blame | None]:
+    """The values between three groups or more, and which of them explain bad ones."""
+    groups = {name: frozenset(site.system.group(name)) for name in site.system.groups}
+    found = over_groups(values, entry.better, groups) if series.is_speed(entry) else {}
+    return (found, blame(found, entry.better)) if len(found) > 1 else ({}, None)
 
 
 def _broken(

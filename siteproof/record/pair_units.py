@@ -6,6 +6,7 @@ A pair is sender and receiver, with the link if a criterion has several: `a>b ov
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from siteproof.record.grouped import grouped
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from siteproof.sites import Criterion
 
 PEER, LINK = "peer", "link"  # dimensions of a sample; LINK is also the condition of a pair's
+FROM, TO = "from", "to"  # dimensions of a value that a job over many nodes gave of two of them
 OF_JOB = ("file_system", "service")  # conditions of a whole job that belong to the point
 Point = tuple[tuple[str, str], ...]
 
@@ -22,6 +24,17 @@ Point = tuple[tuple[str, str], ...]
 def of_pairs(sample: Sample) -> bool:
     """Whether it is a value of a pair, or the failure of one."""
     return PEER in sample.dims
+
+
+def as_pair(sample: Sample) -> Sample:
+    """A value that a job over many nodes gave of two of them, as that of a pair; others unchanged.
+
+    Only what people look at: one node wrote the values of all, so no state of a node rests on them.
+    """
+    if FROM not in sample.dims or TO not in sample.dims:
+        return sample
+    rest = {name: text for name, text in sample.dims.items() if name not in (FROM, TO)}
+    return replace(sample, node=sample.dims[FROM], dims={**rest, PEER: sample.dims[TO]})
 
 
 def of_link(sample: Sample) -> bool:

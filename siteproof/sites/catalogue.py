@@ -150,6 +150,11 @@ class Metric(Model):
         return bool(self.check or self.derived_from)
 
     @property
+    def of_pairs(self) -> bool:
+        """Whether its values are of pairs of nodes."""
+        return "link" in self.conditions or {"from", "to"} <= set(self.point)
+
+    @property
     def is_of_site(self) -> bool:
         """Whether it is of a site's own check, whose file has an absolute path."""
         return Path(self.file or "").is_absolute()

@@ -102,6 +102,18 @@ def rounds(pattern: str, servers: NodeSet, clients: NodeSet, seed: object) -> Ro
     return circle if pattern == "all" else circle[: int(pattern.partition(":")[2])]
 
 
+def across(nodes: Sequence[str], most: int) -> list[list[Pair]]:
+    """Rounds of pairs of the first half of the nodes with the second; of an odd number one rests.
+
+    At most so many of the rounds in which each meets each of the other half, evenly spaced.
+    """
+    half = len(nodes) // 2
+    return [
+        [(nodes[number], nodes[half + (number + shift) % half]) for number in range(half)]
+        for shift in range(0, half, max(1, -(-half // most)))
+    ]
+
+
 def ends(rounds: Rounds) -> set[str]:
     """All nodes that take part."""
     if isinstance(rounds, Circle):

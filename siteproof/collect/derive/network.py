@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from statistics import median
 from typing import cast
 
 from siteproof import units
@@ -27,6 +28,7 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading, ping, values
 from siteproof.parsers.iperf3 import Interval
 from siteproof.parsers.rdma_ports import ERRORS
+from siteproof.record.pair_units import FROM, TO
 
 HEADERS, AROUND = 52, 38  # bytes
 OF_A_JOB = ("reverse", "protocol", "omit", "block")  # dimensions hold the same
@@ -404,6 +406,25 @@ def congestion(given: Measured) -> Derived:
         if (name, "yes") in values_at and (name, "no") in values_at
     ]
     return [*readings, *ratios], conditions
+
+
+def bisection(given: Measured) -> Derived:
+    """bandwidth: what all pairs across the halves carry both ways, the median of the rounds; pair:
+    of each pair one direction, from node to node (MB/s)."""
+    _, conditions = collectives(given)
+    nodes: dict[int, str] = {}
+    for run in given.raw.runs:
+        nodes |= ranks_on(run.stdout, int(given.fact("tasks")), 1)
+    sums: dict[str, Decimal] = {}
+    found = []
+    for r in given.readings:
+        if r.dims["kind"] == "across":
+            number = r.dims["round"]
+            sums[number] = sums.get(number, Decimal(0)) + 2 * Decimal(r.value)
+        else:
+            ends = {FROM: nodes[int(r.dims["a"])], TO: nodes[int(r.dims["b"])]}
+            found.append(Reading("pair", r.value, r.unit, ends))
+    return [Reading("bandwidth", median(sums.values()), "MB/s"), *found], conditions
 
 
 RDMA = {  # by the names of the parser

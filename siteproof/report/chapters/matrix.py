@@ -11,7 +11,7 @@ from siteproof import units
 from siteproof.links import matrix
 from siteproof.links.matrix import Matrix
 from siteproof.links.transfers import Grade
-from siteproof.record.pair_units import LINK, of_pairs
+from siteproof.record.pair_units import as_pair, of_pairs
 from siteproof.record.severity import Verdict, of_status
 from siteproof.report import promised
 from siteproof.report.chapters import tested
@@ -56,14 +56,14 @@ def chapter(material: Material) -> Section | None:
     measured = sum(len(m.values) for m in found)
     lead = f"{count(measured, 'value')} of pairs in {count(len(found), 'matrix', 'matrices')}"
     lead = f"{'; '.join([lead, *_states(found)])}."
-    points = [f"Not drawn: {m.name} over {m.link}" for m in found[MAX_FIGURES:]]
-    tables = tested.of_pairs_over_links(material)
+    points = [f"Not drawn: {m.title}" for m in found[MAX_FIGURES:]]
+    tables = [*tested.of_pairs_over_links(material), *_between_groups(found)]
     return Section("matrix", "Pairs of nodes", lead, tables, figures, points)
 
 
 def of_all(material: Material) -> list[Matrix]:
     """The matrices of what is judged; else of what others have published."""
-    own = list(filter(of_pairs, material.own))
+    own = list(filter(of_pairs, map(as_pair, material.own)))
     found = own or list(filter(of_pairs, material.published))
     names = headlines(material.site, {sample.metric for sample in found})
     return [one for name in names for one in matrix.collect(material.site, found, name)]
@@ -72,7 +72,7 @@ def of_all(material: Material) -> list[Matrix]:
 def headlines(site: Site, measured: Collection[str]) -> Iterator[str]:
     """The headline metrics of pairs that have a value, or whose whole check failed."""
     for name, metric in site.catalogue.items():
-        wanted = LINK in metric.conditions and units.kind(metric.unit) != "text"
+        wanted = metric.of_pairs and units.kind(metric.unit) != "text"
         names = {name, f"{name.partition('.')[0]}.*"}
         if metric.headline and wanted and not names.isdisjoint(measured):
             yield name
@@ -83,7 +83,7 @@ def _figures(site: Site, found: Sequence[Matrix]) -> Iterator[Figure]:
     for one in found:
         base = f"matrix-{promised.slug(one.name)}-{promised.slug(one.link or 'any')}"
         name = promised.own_name(base, seen)
-        title = f"{one.name} over {one.link}, {one.unit}" if one.link else f"{one.name}, {one.unit}"
+        title = f"{one.title}, {one.unit}"
         svg, metric = _draw(site, one, title), one.name.partition(" ")[0]
         yield Figure(name, title, svg, _caption(one), _table(site, one), [metric])
 
@@ -199,12 +199,25 @@ def _caption(one: Matrix) -> str:
         )
         if found
     ]
+    if one.groups:
+        parts.append(f"groups that explain bad pairs: {few(one.groups, 5)}")
     if one.blame.culprits:
         names = few([str(culprit) for culprit in one.blame.culprits], 5)
         parts.append(f"nodes that explain bad pairs: {names}")
     if one.blame.alone:
         parts.append(f"bad by themselves: {few(one.blame.alone, 5)}")
     return f"{'; '.join([text, *parts])}."
+
+
+def _between_groups(found: Sequence[Matrix]) -> Iterator[Table]:
+    """A table of each matrix between groups: a row and a column a group."""
+    for one in (one for one in found[:MAX_FIGURES] if one.between):
+        names = sorted({name for pair in one.between for name in pair})
+        values = {pair: number(value) for pair, value in one.between.items()}
+        values |= {pair[::-1]: text for pair, text in values.items()}
+        rows = [(a, *(values.get((a, b), "-") for b in names)) for a in names]
+        title = f"{one.title}: what the better quarter of the pairs between two groups reaches"
+        yield Table(("group", *names), rows, f"In {one.unit}.", numeric=names, title=title)
 
 
 def _graded(one: Matrix, grade: Grade) -> str:

@@ -375,3 +375,43 @@ def test_a_link_with_a_hundredth_of_the_rate_is_found_in_a_small_and_noisy_star(
     found = blame(trials, "higher", hubs=["n1"])
     assert [(c.node, c.sides) for c in found.culprits] == [("n3", ("sender", "receiver"))]
     assert not found.links
+
+
+GROUPS = {name: [f"{name}{number}" for number in range(4)] for name in "abcdef"}
+
+
+def between_groups(is_slow):
+    """Which groups explain the pairs of 24 nodes in six groups, of which some lack 40 %."""
+    chance = random.Random(3)
+    home = {node: name for name, members in GROUPS.items() for node in members}
+    values = {
+        (one, other): chance.gauss(100, 2) * (0.6 if is_slow(one, other) else 1)
+        for one, other in permutations(home, 2)
+        if one < other
+    }
+    found = attribution.blame(attribution.over_groups(values, "higher", GROUPS), "higher")
+    return [culprit.node for culprit in found.culprits], found.alone
+
+
+def test_a_group_with_a_slow_uplink_is_named():
+    assert between_groups(lambda one, other: "c" in one + other and one[0] != other[0]) == (
+        ["c"],
+        [],
+    )
+
+
+def test_two_groups_with_a_slow_trunk_are_named_as_a_link():
+    assert between_groups(lambda one, other: {one[0], other[0]} == {"b", "e"}) == ([], ["b>e"])
+
+
+def test_a_slow_node_is_not_its_group():
+    assert between_groups(lambda one, other: "c2" in (one, other)) == ([], [])
+
+
+def test_groups_that_share_a_node_are_not_compared():
+    groups = {"rack": ["n1", "n2"], "row": ["n1", "n2", "n3"], "far": ["n4"]}
+    pairs = {("n1", "n3"): 1.0, ("n2", "n4"): 2.0}
+    assert attribution.over_groups(pairs, "lower", groups) == {
+        ("far", "rack"): 2.0,
+        ("far", "row"): 2.0,
+    }

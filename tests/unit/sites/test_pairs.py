@@ -46,6 +46,19 @@ def test_a_turn_has_each_node_once_unless_all_run_together(pattern, servers, cli
         assert len(busy) == len(set(busy))
 
 
+@given(count=st.integers(0, 30), most=st.integers(1, 20))
+def test_rounds_across_are_matchings_of_the_halves_and_no_pair_is_twice(count, most):
+    everyone = list(range(count))
+    turns = pairs.across(everyone, most)
+    half = count // 2
+    assert len(turns) <= most
+    for turn in turns:
+        assert sorted(a for a, _ in turn) == everyone[:half]
+        assert sorted(b for _, b in turn) == everyone[half : 2 * half]
+    assert len(set(two(turns))) == half * len(turns)
+    assert len(turns) == half or most < half
+
+
 @given(servers=some, clients=some)
 def test_all_are_all_pairs_in_as_few_turns_as_possible(servers, clients):
     turns, everyone = pairs.rounds("all", servers, clients, 0), sorted(servers | clients)
