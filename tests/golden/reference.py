@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import click
 import yaml
 from record import CLONE, forget_help
 
@@ -31,6 +30,10 @@ from siteproof.sites import catalogue, manual
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.manual import Key
 from siteproof.sweeps.tools import TOOLS
+
+sys.path[:0] = [str(CLONE / "setup")]
+
+import man  # noqa: E402
 
 DOCS = CLONE / "docs"
 FULLEST = CLONE / "tests/unit/sites/sites/fullest"
@@ -274,16 +277,10 @@ def _source(metrics: Sequence[Metric]) -> str:
 def _commands() -> Iterator[str]:
     yield from ("# Commands", "", "What `siteproof COMMAND --help` prints.", "")
     forget_help()
-    for words, command, parent in _walk(cli.group, ["siteproof"], None):
-        context = click.Context(
-            command,
-            info_name=words[-1],
-            parent=parent,
-            terminal_width=WIDTH,
-            max_content_width=WIDTH,
-            help_option_names=["-h", "--help"],
-        )
-        yield from (f"## {' '.join(words)}", "", "```text", *command.get_help(context).splitlines())
+    for words, context in man.commands(cli.group, ["siteproof"]):
+        context.terminal_width = context.max_content_width = WIDTH
+        help_text = context.command.get_help(context)
+        yield from (f"## {' '.join(words)}", "", "```text", *help_text.splitlines())
         yield from ("```", "")
 
 
@@ -297,19 +294,6 @@ def _tables() -> Iterator[str]:
         yield from (f"Key: {', '.join(f'`{name}`' for name in table.key)}.", "")
         rows = [(f"`{one.name}`", one.kind, one.meaning) for one in table.columns]
         yield from _table(("column", "type", "meaning"), rows)
-
-
-def _walk(
-    command: click.Command, words: list[str], parent: click.Context | None
-) -> Iterator[tuple[list[str], click.Command, click.Context | None]]:
-    """A command and those below it, with the words that call them."""
-    yield words, command, parent
-    if isinstance(command, click.Group):
-        context = click.Context(command, info_name=words[-1], parent=parent)
-        for name in command.list_commands(context):
-            below = command.get_command(context, name)
-            if below and not below.hidden:
-                yield from _walk(below, [*words, name], context)
 
 
 def _meanings(head: str, known: Mapping[Any, str]) -> Iterator[str]:
