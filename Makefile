@@ -14,6 +14,8 @@
 #:   make mutants    what the tests prove: which of the mistakes in tests/mutants they find
 #:   make by-hand    each tool by hand and by its check in turns: ratio and 95 % interval, 8 minutes
 #:   make golden     record anew what every command prints, the screens, reference and picture of the docs
+#:   make docs       the docs as a site that needs no network, in dist/docs; strict, in seconds
+#:   make man        the man pages, for 'man siteproof' after '. ./activate'
 #:   make clean      remove stage/, output/ and caches; perflogs/ stays
 #:
 #: After 'make venv':
@@ -26,7 +28,7 @@
 #: SITEPROOF_WHEELS=wheels make venv
 
 .PHONY: help run venv packages wheels mkl quick test test-services test-cloud test-all test-weekly \
-	mutants by-hand golden clean
+	mutants by-hand golden docs man clean
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 
@@ -74,6 +76,13 @@ golden:
 	@.venv/bin/python tests/golden/screens.py --write
 	@.venv/bin/python tests/golden/reference.py --write
 	@.venv/bin/python tests/golden/picture.py --write
+
+docs:
+	@setup/docs
+
+man:
+	@setup/venv
+	@.venv/bin/python setup/man.py
 
 clean:
 	@setup/clean

@@ -2,6 +2,10 @@
 
 import re
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
 
 TOP = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -48,6 +52,21 @@ def broken(page: Path) -> list[str]:
 def test_every_relative_link_and_anchor_exists():
     for page in PAGES:
         assert broken(page) == [], page
+
+
+OUTSIDE = sorted({link for page in PAGES for link in LINK.findall(prose(page)) if "://" in link})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("link", OUTSIDE)
+def test_a_link_to_another_host_is_not_gone(link):
+    try:
+        urlopen(Request(link, method="HEAD", headers={"User-Agent": "siteproof"}), timeout=60)
+    except HTTPError as error:
+        assert error.code not in (404, 410)
+        pytest.skip(f"NOT TESTED: {error}")
+    except OSError as error:
+        pytest.skip(f"NOT TESTED: {error}")
 
 
 def test_a_link_to_no_file_and_an_anchor_of_no_heading_are_found(tmp_path):
