@@ -13,7 +13,7 @@
 #:   make test-weekly  what takes hours: many random histories, a soak; the test bed on sid's Slurm
 #:   make mutants    what the tests prove: which of the mistakes in tests/mutants they find
 #:   make by-hand    each tool by hand and by its check in turns: ratio and 95 % interval, 8 minutes
-#:   make golden     record anew what every command prints, the screens, reference and picture of the docs
+#:   make golden     record anew what every command prints, and the docs' screens, reference, layouts and picture
 #:   make docs       the docs as a site that needs no network, in dist/docs; strict, in seconds
 #:   make man        the man pages, for 'man siteproof' after '. ./activate'
 #:   make clean      remove stage/, output/ and caches; perflogs/ stays
@@ -76,6 +76,7 @@ golden:
 	@.venv/bin/python tests/golden/screens.py --write
 	@.venv/bin/python tests/golden/reference.py --write
 	@.venv/bin/python tests/golden/picture.py --write
+	@.venv/bin/python tests/support/tools.py --layouts docs/tools.md
 
 docs:
 	@setup/docs

@@ -23,7 +23,8 @@ LINK = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 WAY = re.compile(r"^\| ([^|]+) \| (\[.+\]\(docs/.+) \|$", re.MULTILINE)  # a reader's, in README.md
-CELL = re.compile(r"(?<=<td><code>)[^<]+")
+CELL = re.compile(r"<td.*?</td>", re.DOTALL)
+NAME = re.compile(r"(?<=<code>)[^<]+")
 LANGUAGES = {".py": "python", ".sh": "bash", ".yaml": "yaml", ".yml": "yaml"}
 
 
@@ -65,8 +66,12 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
 
 
 def on_page_content(html: str, **_: object) -> str:
-    """A long name in a table goes on in the next line where it has a point or a slash."""
-    return CELL.sub(lambda name: re.sub(r"([./])(?=\w)", r"\1<wbr>", name[0]), html)
+    """A long name in a table may go on in the next line after a point, a slash or an underscore."""
+    return CELL.sub(lambda cell: NAME.sub(_breakable, cell[0]), html)
+
+
+def _breakable(name: re.Match[str]) -> str:
+    return re.sub(r"([._/])(?=[A-Za-z])", r"\1<wbr>", name[0])
 
 
 def _file(path: str, config: MkDocsConfig) -> File:
