@@ -29,6 +29,7 @@ _COUNTED = (
 )
 # Molecular dynamics: simulated time by elapsed time, and the other way round.
 SIMULATION_RATE, SIMULATION_COST = "simulation rate", "simulation cost"
+ENERGY_RATE, PROBLEM_RATE = "energies an hour", "problems an hour"
 COUNTED = {f"{thing} a second": f"{thing}/s" for thing in _COUNTED}  # kinds and their units
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 
@@ -60,7 +61,9 @@ def _table() -> dict[str, tuple[str, Fraction]]:
     units["%"] = ("share", Fraction(1, 100))
     units["x"] = ("share", Fraction(1))
     units["h/month"] = ("hours a month", Fraction(1))
-    units["energies/h"] = ("energies an hour", Fraction(1))
+    units["energies/h"] = (ENERGY_RATE, Fraction(1))
+    units["problems/h"] = (PROBLEM_RATE, Fraction(1))
+    units["J"] = ("electrical energy", Fraction(1))
     units["hartree"] = ("energy", Fraction(1))
     units["kJ/mol"] = ("molar energy", Fraction(1))
     units["kJ/mol/ps"] = ("drift of a molar energy", Fraction(1))
@@ -74,8 +77,13 @@ def _table() -> dict[str, tuple[str, Fraction]]:
 
 
 UNITS = _table()
-ENERGY_RATE = "energies an hour"
-WORK_RATES = (SIMULATION_RATE, SIMULATION_COST, ENERGY_RATE, *COUNTED)  # each in its field's unit
+WORK_RATES = (
+    SIMULATION_RATE,
+    SIMULATION_COST,
+    ENERGY_RATE,
+    PROBLEM_RATE,
+    *COUNTED,
+)  # each in its field's unit
 # An exponent has at most three digits: 10**99999999 as an exact fraction would fill the memory.
 _QUANTITY = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(\S*)\s*")
 

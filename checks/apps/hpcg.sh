@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # HPCG on all cores: ranks where xhpcg has MPI, threads where it has none. EDGE is that of a task's grid.
-# Run by siteproof's node.sh in the node's own folder; prints HPCG's report.
+# Run by siteproof's node.sh in the node's own folder, or by scaling.sh; prints HPCG's report.
 # shellcheck source=siteproof/checks/on_node/application.sh
 . "$1/application.sh"
 # shellcheck source=siteproof/checks/on_node/mpi.sh

@@ -1,6 +1,7 @@
 # shellcheck shell=sh
 # LAMMPS, one rank a core: a Lennard-Jones fluid of CELLS x CELLS x CELLS cells of its lattice with four
-# atoms each, STEPS steps. Run by siteproof's node.sh in the node's own folder; prints LAMMPS' output.
+# atoms each, STEPS steps; over several nodes PARTS times as long. Run by siteproof's node.sh in the node's
+# own folder, or by scaling.sh; prints LAMMPS' output.
 # shellcheck source=siteproof/checks/on_node/application.sh
 . "$1/application.sh"
 choose lmp lmp_mpi lmp_serial
@@ -10,7 +11,7 @@ cat >melt.in <<END
 units lj
 atom_style atomic
 lattice fcc 0.8442
-region box block 0 $CELLS 0 $CELLS 0 $CELLS
+region box block 0 $CELLS 0 $CELLS 0 $((CELLS * ${PARTS:-1}))
 create_box 1 box
 create_atoms 1 box
 mass 1 1.0

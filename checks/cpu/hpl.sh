@@ -6,7 +6,8 @@
 # domain's cores as threads, otherwise a rank a core.
 # BLAS=mkl: on the MKL below MKLROOT, or below CLONE_MKL where that is not set. BLAS=fastest: on the
 # fastest of the distribution's OpenBLAS and BLIS and of MKL, by a trial of a few seconds each.
-# Run by siteproof's node.sh in the node's own folder; prints the tool's output, notes facts.
+# Run by siteproof's node.sh in the node's own folder; prints the tool's output, notes facts. With
+# OVER_NODES set, by scaling.sh: TASKS ranks over several nodes, and a matrix for PARTS of them.
 cores=${CORES:-$(sed -n 's/^cpus=//p' meta)}
 memory=$(awk -F = '$1 == "memory_given_kib" { printf "%.0f", $2 * 1024 }' meta)
 # The kernel and Slurm keep little; a contract applies to what was bought. Where the job has much less
@@ -15,8 +16,11 @@ if [ "${MEMORY:-0}" -gt "$memory" ] && [ $((MEMORY * 8 / 10)) -le "$memory" ]; t
     memory=$MEMORY
 fi
 # N is rounded up to the block, so that "at least half of the memory" stays true.
-n=${N:-$(awk -v m="$memory" -v s="$SHARE" -v nb="$NB" \
-    'BEGIN { n = sqrt(m * s / 8); printf "%d", (int(n / nb) + (n % nb > 0)) * nb }')}
+n=$(awk -v m="$memory" -v s="${SHARE:-0}" -v nb="$NB" -v n="${N:-0}" -v parts="${PARTS:-1}" 'BEGIN {
+    if (n && parts == 1) { print n; exit }
+    n = (n ? n : sqrt(m * s / 8)) * sqrt(parts)
+    printf "%d", (int(n / nb) + (n % nb > 0)) * nb
+}')
 
 numa_domains() { # those of the node that have processors
     cat /sys/devices/system/node/node[0-9]*/cpulist 2>/dev/null | grep -c '[0-9]'
@@ -43,13 +47,17 @@ choose_grid() {
     fi
     ranks=$((cores / threads))
     [ "$ranks" -gt 0 ] || ranks=1
+    if [ -n "${OVER_NODES:-}" ]; then # the site says how many ranks a node has
+        ranks=$TASKS threads=1
+        ! has_threads "$1" || threads=$((cores > TASKS_PER_NODE ? cores / TASKS_PER_NODE : 1))
+    fi
     if [ "$threads" -gt 1 ]; then # a rank must not be bound to one core
         policy=none
         [ "$domains" -le 1 ] || [ "$ranks" -ne "$domains" ] || policy=numa
         OMPI_MCA_hwloc_base_binding_policy=$policy PRTE_MCA_hwloc_default_binding_policy=$policy
-        I_MPI_PIN_DOMAIN=omp
+        I_MPI_PIN_DOMAIN=omp SLURM_CPU_BIND=none
         export OMPI_MCA_hwloc_base_binding_policy PRTE_MCA_hwloc_default_binding_policy
-        export I_MPI_PIN_DOMAIN
+        export I_MPI_PIN_DOMAIN SLURM_CPU_BIND
         if [ "$policy" = numa ]; then
             OMPI_MCA_rmaps_base_mapping_policy=numa PRTE_MCA_rmaps_default_mapping_policy=numa
             export OMPI_MCA_rmaps_base_mapping_policy PRTE_MCA_rmaps_default_mapping_policy
@@ -101,9 +109,11 @@ EOF
 # The two variables let root measure its own machine.
 OPENBLAS_VERBOSE=2 BLIS_ARCH_DEBUG=1
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-OMPI_MCA_plm=isolated OMPI_MCA_btl=self,vader I_MPI_HYDRA_BOOTSTRAP=fork
 export OPENBLAS_VERBOSE BLIS_ARCH_DEBUG OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
-export OMPI_MCA_plm OMPI_MCA_btl I_MPI_HYDRA_BOOTSTRAP
+if [ -z "${OVER_NODES:-}" ]; then
+    OMPI_MCA_plm=isolated OMPI_MCA_btl=self,vader I_MPI_HYDRA_BOOTSTRAP=fork
+    export OMPI_MCA_plm OMPI_MCA_btl I_MPI_HYDRA_BOOTSTRAP
+fi
 
 libraries() { # what is linked, and what the names of a BLAS stand for
     ldd "$1"
@@ -137,7 +147,11 @@ start() { # LIBRARY RANKS VARIABLE=VALUE...: with the library before all others;
     preload=$1 count=$2
     shift 2
     [ -z "$preload" ] || set -- "LD_PRELOAD=$preload${LD_PRELOAD:+:$LD_PRELOAD}" "$@"
-    mpirun -np "$count" env "$@" "$program"
+    if [ -n "${OVER_NODES:-}" ]; then
+        mpi_of=$program start_ranks "$count" "$TASKS_PER_NODE" env "$@" "$program"
+    else
+        mpirun -np "$count" env "$@" "$program"
+    fi
 }
 
 on_mkl() { # RANKS VARIABLE=VALUE...
@@ -193,7 +207,7 @@ loaded() { # by how many ranks each BLAS was loaded; a kernel of MKL is, by the 
     rm -f loaded.*
 }
 
-need mpirun
+[ -n "${OVER_NODES:-}" ] || need mpirun
 for program in xhpl hpcc none; do
     command -v "$program" >/dev/null && break
 done

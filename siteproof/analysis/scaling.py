@@ -89,6 +89,17 @@ def _most(losses: Sequence[Loss]) -> int:
     return most
 
 
+def efficiency(rates: Mapping[int, Fraction]) -> dict[int, Fraction]:
+    """By number of nodes, the rate of a node as a share of that on the smallest number of nodes.
+
+    rates: above 0, of all nodes together. With the times T of a problem that stays the same this is
+    T1 / (n Tn), and T1 / Tn where it grows with the nodes: Gustafson, Reevaluating Amdahl's Law,
+    Communications of the ACM 31 (1988).
+    """
+    least = min(rates)
+    return {n: rate * least / (n * rates[least]) for n, rate in sorted(rates.items())}
+
+
 def fairness(slowest: Sequence[float], fastest: Sequence[float]) -> float | None:
     """The slowest rank's rate as a share of the fastest's, the median of the repetitions.
 

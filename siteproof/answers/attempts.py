@@ -35,6 +35,7 @@ PROGRAM = "program"  # condition: which tool measured it
 SERVICE = "service"  # condition: which service was used
 PLANNED = "planned"  # status of an attempt of which only the header is known
 ASKED = ("mode", "file_system", SERVICE)  # conditions that a measurement has before it begins
+APPLICATION = "application"  # another one, of jobs that run one only
 
 
 def why_not(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
@@ -98,10 +99,11 @@ def _refusal(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
 
 def _known_before(criterion: Criterion | Baseline, sample: Sample) -> Mapping[str, Value]:
     """The rules on what a failed measurement has: the conditions that were requested."""
+    of_job = {APPLICATION} & sample.header.conditions.keys()
     return {
         key: rule
         for key, rule in criterion.conditions.items()
-        if (key in ASKED or key in sample.dims) and not sample.header.is_unread
+        if (key in ASKED or key in sample.dims or key in of_job) and not sample.header.is_unread
     }
 
 

@@ -183,7 +183,8 @@ def names(known: Mapping[str, SweepFile], history: Sequence[Sample]) -> list[tup
         file, run = known.get(name), runs.get(name)
         points = str(len(file.points)) if file else "-"
         newest = run.sessions[-1] if run else "none"
-        description = file.sweep.description if file else "its file was removed"
+        removed = "the site's 'scaling'" if run and run.is_scaling else "its file was removed"
+        description = file.sweep.description if file else removed
         rows.append((name, points, newest, description))
     return rows
 
@@ -229,6 +230,7 @@ def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:
     columns["n"] = lambda _, row: str(len(row.point.values))
     if len({row.tasks for _, row in rows}) > 1:
         columns["a task"] = lambda _, row: amounts.number(row.per_task)
+    columns |= _efficiency(report, first)
     if any(row.fair is not None for _, row in rows):
         columns["slowest rank"] = lambda _, row: _share(row.fair)
     limits = {id(row): report.bounds_of(curve, row) for curve, row in rows}
@@ -237,6 +239,12 @@ def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:
     title = ", ".join(filter(None, (first.metric, first.panel_name)))
     cells = [[cell(curve, row) for cell in columns.values()] for curve, row in rows]
     return table(columns, cells, f"{title}, {first.unit}", right=columns)
+
+
+def _efficiency(report: SweepReport, curve: Curve) -> Columns:
+    """The column of a program over growing numbers of nodes."""
+    shares = report.efficiency_of(curve)
+    return {"efficiency": lambda _, row: amounts.per_cent(shares[row.nodes])} if shares else {}
 
 
 def _place(report: SweepReport, row: Row) -> str:

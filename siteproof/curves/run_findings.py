@@ -29,6 +29,7 @@ from siteproof.sweeps.tools import TOOLS
 
 WINDOWS = ("window", "buffer")  # what bounds the bytes under way of one stream
 STREAMS = "streams"
+NODES = "nodes"
 TOGETHER = "together"  # a pattern of links
 
 
@@ -276,6 +277,13 @@ class SweepReport:
         done = self.progress.complete and self.groups
         return ExitCode.PASS if done else ExitCode.INCOMPLETE
 
+    def efficiency_of(self, curve: Curve) -> Mapping[int, float]:
+        """Of a program over growing numbers of nodes, by their number; of other curves nothing."""
+        rates = {row.nodes: Fraction(row.point.median) for row in curve.rows}
+        speeds = self.run.is_scaling and curve.better == "higher" and len(rates) > 1
+        known = scaling.efficiency(rates) if speeds and min(rates.values()) > 0 else {}
+        return {nodes: float(share) for nodes, share in known.items()}
+
     def bounds_of(self, curve: Curve, row: Row) -> Sequence[Reached]:
         """The bounds of a row, the tightest first."""
         return known_bounds(self.site, self.run, curve, row)
@@ -322,6 +330,8 @@ def _report(
 
 def axes_of(run: SweepRun, file: SweepFile | None) -> list[Axis]:
     """The axes of the figures; against tasks where there is no file."""
+    if run.is_scaling:
+        return [Axis(NODES, "number")]
     if file is None:
         several = {s.dims.get(PER_NODE, "1") for s in run.good}
         return [Axis(TASKS, "number", PER_NODE if len(several) > 1 else "")]

@@ -22,6 +22,7 @@ from siteproof.sweeps.reading import SweepFile
 from siteproof.sweeps.resume import RESUMES, SWEEP_HASH, chain, settled
 
 POINTS, LEFT_OUT = "points", "left_out"  # provenance: how many fitted; numbers of the others
+SCALING = "Scaling"  # the check whose points the site names, and no file
 PLACES = ("file_system", "link", "service")  # conditions of which each value is a run of its own
 Dims = Mapping[str, str]
 
@@ -55,6 +56,11 @@ class SweepRun:
     def check(self) -> str:
         """The class that measured it, such as Ior."""
         return self.samples[0].header.check
+
+    @property
+    def is_scaling(self) -> bool:
+        """Whether it is a program of the site's over growing numbers of nodes."""
+        return self.check == SCALING
 
     @property
     def caps(self) -> Mapping[str, str]:
@@ -185,8 +191,7 @@ def progress(run: SweepRun, file: SweepFile | None, site: Site) -> Progress:
     untried = [s for s in run.bad if s not in failed]
     if file is None or file.hash != run.hash:
         done = len({(s.trial, _key(s.dims)) for s in run.good})
-        planned = run.newest.header.provenance.get(POINTS, "")
-        return Progress(done, done if planned == str(done) else None, (), failed, untried, ())
+        return Progress(done, _planned(run, done), (), failed, untried, ())
     every = dict(enumerate(file.points, 1))
     points = caps.apply(file.sweep, every, run.caps)
     large = _left_out(run, points, site) & points.keys()
@@ -201,6 +206,13 @@ def progress(run: SweepRun, file: SweepFile | None, site: Site) -> Progress:
         [every[n] for n in sorted(large)],
         [every[n] for n in sorted(every.keys() - points.keys())],
     )
+
+
+def _planned(run: SweepRun, done: int) -> int | None:
+    """The points of a run without its file; None where they are others than those that are done."""
+    planned = run.newest.header.provenance.get(POINTS, "")
+    known = planned == str(done) or run.is_scaling and planned.isdecimal()
+    return int(planned) if known else None
 
 
 def _left_out(run: SweepRun, points: Mapping[int, Point], site: Site) -> set[int]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from typing import Annotated, Any
 
@@ -100,6 +101,18 @@ class Model(BaseModel):
                 if twice:
                     raise Mistake(f"'{str(twice[0])[:40]}' twice", "each once")
         return given
+
+
+def parse_tolerance(text: str) -> Fraction:
+    """Read "5 %" as a share. Raises UserError."""
+    try:
+        share = plausible(text).to("x")
+    except UserError:
+        share = None
+    if share is None or not 0 <= share < 1:
+        what = f"'{text[:40]}' is not a valid tolerance"
+        raise UserError("tolerance", what, "0 % to below 100 %")
+    return share
 
 
 def readable(read: Callable[[str], object]) -> AfterValidator:

@@ -40,6 +40,7 @@ REFERENCES = {
     "file_systems.*.servers": ("role", "nodes"),
     "file_systems.*.network": ("link", "networks"),
     "workload.file_systems": ("file system", "file_systems"),
+    "scaling.*.environments": ("environment", "environments"),
     "links.*.partition": ("partition", "partitions"),
     "requested.*.*.metric": ("metric", "metrics"),
     "requested.*.*.nodes": ("role", "nodes"),

@@ -18,7 +18,15 @@ from pydantic import Field, model_validator
 
 from siteproof import nodesets, units
 from siteproof.errors import UserError
-from siteproof.sites.key_types import Count, Day, Model, plausible, readable, shaped
+from siteproof.sites.key_types import (
+    Count,
+    Day,
+    Model,
+    parse_tolerance,
+    plausible,
+    readable,
+    shaped,
+)
 from siteproof.sites.stated import Expected, Value
 from siteproof.sites.system import Hardware
 from siteproof.units import (
@@ -118,18 +126,6 @@ def parse_age(text: str) -> timedelta | None:
     if not match or not int(match[1]):
         raise UserError("max_age", f"'{text[:40]}' is not a valid age", AGES)
     return timedelta(hours=int(match[1]) * _HOURS[match[2]])
-
-
-def parse_tolerance(text: str) -> Fraction:
-    """Read "5 %" as a share. Raises UserError."""
-    try:
-        share = plausible(text).to("x")
-    except UserError:
-        share = None
-    if share is None or not 0 <= share < 1:
-        what = f"'{text[:40]}' is not a valid tolerance"
-        raise UserError("tolerance", what, "0 % to below 100 %")
-    return share
 
 
 def compared(kind: Kind, value: Fraction, bound: Fraction) -> bool:

@@ -34,6 +34,8 @@ from siteproof.sites.key_types import (
     Size,
     Target,
     Time,
+    parse_tolerance,
+    readable,
     shaped,
 )  # fmt: skip
 from siteproof.sites.service_keys import HOST, PORT, Service
@@ -391,16 +393,13 @@ class FileSystem(Model):
 _LAUNCH = re.compile(r"(?<![\w./-])launch\s+\S")
 
 
-class Application(Model):
-    """A program of users in the site's workload."""
+class Program(Model):
+    """A program that the site names: one of checks/apps, or its own."""
 
-    program: Literal["lammps", "gromacs", "nwchem", "openfoam", "minimap2", ""] = Field(
-        "", description="The program of checks/apps that it runs, with that check's input."
-    )
     command: str = Field(
         "",
         description="Instead of `program`, a program of the centre's own: lines for the shell, in "
-        "an empty folder on the file system, with the number of the node's cores in CORES.",
+        "an empty folder, with the number of the node's cores in CORES.",
     )
     answer: str = Field(
         "",
@@ -412,6 +411,29 @@ class Application(Model):
         description="With `command`: a line of its output with a figure of which more is better; # "
         "is the figure, * any text.",
     )
+
+    def must_be_one(self, program: str, *of_command: str) -> None:
+        """Raises a mistake unless it has one program, and what belongs to it."""
+        if bool(program) == bool(self.command):
+            raise Mistake("an application has 'program' or 'command'", "one of them")
+        if bool(self.command) != bool(self.answer):
+            raise Mistake("only one of 'command' and 'answer'", "both, or none")
+        for key in ("prints", *of_command):
+            if getattr(self, key) and not self.command:
+                raise Mistake(f"'{key}' without 'command'", "only with 'command'")
+        for key in ("prints", "result"):
+            if key in self.model_fields_set and getattr(self, key).count("#") != 1:
+                raise Mistake(f"'{key}' does not have one #", "one #, where the figure stands")
+        if self.command and not self.answer.strip("* "):
+            raise Mistake("any line has this 'answer'", "a line that only a right answer has")
+
+
+class Application(Program):
+    """A program of users in the site's workload."""
+
+    program: Literal["lammps", "gromacs", "nwchem", "openfoam", "minimap2", ""] = Field(
+        "", description="The program of checks/apps that it runs, with that check's input."
+    )
     nodes: Count = Field(description="On how many nodes it runs, on each by itself.")
     tasks: Count | None = Field(
         None,
@@ -421,21 +443,68 @@ class Application(Model):
 
     @model_validator(mode="after")
     def _one_program(self) -> Application:
-        if bool(self.program) == bool(self.command):
-            raise Mistake("an application has 'program' or 'command'", "one of them")
-        if bool(self.command) != bool(self.answer):
-            raise Mistake("only one of 'command' and 'answer'", "both, or none")
-        for key in ("prints", "tasks"):
-            if getattr(self, key) and not self.command:
-                raise Mistake(f"'{key}' without 'command'", "only with 'command'")
-        if "prints" in self.model_fields_set and self.prints.count("#") != 1:
-            raise Mistake("'prints' does not have one #", "one #, where the figure stands")
-        if self.command and not self.answer.strip("* "):
-            raise Mistake("any line has this 'answer'", "a line that only a right answer has")
+        self.must_be_one(self.program, "tasks")
         if self.tasks and not _LAUNCH.search(self.command):
             raise Mistake("'tasks' without a line 'launch PROGRAM' in 'command'", "both, or none")
         if self.tasks and self.tasks % self.nodes:
             raise Mistake("'tasks' is not the same on each node", "a multiple of 'nodes'")
+        return self
+
+
+NumberOfNodes = Annotated[
+    str, shaped(r"all|[1-9][0-9]{0,5}", "a number of nodes", "a whole number such as 2, or all")
+]
+
+
+class Scaled(Program):
+    """A program over several nodes, once on each number of them."""
+
+    program: Literal["hpl", "hpcg", "lammps", ""] = Field(
+        "", description="The program of a check that it runs over all of its nodes."
+    )
+    nodes: list[NumberOfNodes] = Field(
+        min_length=1, description="On how many nodes: a list; all: on all nodes of the partition."
+    )
+    tasks_per_node: Count = Field(description="How many tasks each node has.")
+    scaling: Literal["weak", "strong"] = Field(
+        description="How the problem grows: weak, with the nodes; strong, not at all: it is that "
+        "of the smallest number of nodes. PARTS of a `command` is its size in those of one node."
+    )
+    memory_share: Annotated[str, readable(parse_tolerance)] | None = Field(
+        None,
+        description="With `program: hpl`: the share of the memory that the matrix takes; without "
+        "it half, and in a quick run a small matrix.",
+    )
+    time_limit: Time | None = Field(
+        None,
+        description="Longest time on one number of nodes; without it 5 min in a quick run, 1 h in "
+        "maintenance, 6 h in acceptance.",
+    )
+    result: str = Field(
+        "",
+        description="With `command`: a line of its output with a figure that must not depend on "
+        "nodes and MPI library; # is the figure, * any text.",
+    )
+    tolerance: Annotated[str, readable(parse_tolerance)] = Field(
+        "0 %", description="With `result`: by how much two of these figures may differ."
+    )
+    environments: list[str] = Field(
+        [],
+        description="With `command`: the environments in which it runs, such as one for each MPI "
+        "library; without it the first.",
+    )
+
+    @model_validator(mode="after")
+    def _one_program(self) -> Scaled:
+        self.must_be_one(self.program, "result", "environments")
+        if self.command and not _LAUNCH.search(self.command):
+            raise Mistake("no line 'launch PROGRAM' in 'command'", "one that starts the tasks")
+        if self.program == "hpcg" and self.scaling == "strong":
+            raise Mistake("'scaling: strong' with 'program: hpcg'", "weak: its grid is a task's")
+        if self.memory_share and self.program != "hpl":
+            raise Mistake("'memory_share' without 'program: hpl'", "only with it")
+        if "tolerance" in self.model_fields_set and not self.result:
+            raise Mistake("'tolerance' without 'result'", "only with 'result'")
         return self
 
 
@@ -807,6 +876,9 @@ class System(Model):
     file_systems: dict[EntryName, FileSystem] = Field({}, description="File systems, by name.")
     workload: Workload | None = Field(
         None, description="Applications that the check Workload runs alone, then at the same time."
+    )
+    scaling: dict[ShortName, Scaled] = Field(
+        {}, description="Programs that the check Scaling runs over growing numbers of nodes."
     )
     partitions: dict[EntryName, Partition] = Field(description="Where checks run, by name.")
     environments: dict[EntryName, Environment] = Field(description="Software, by name.")

@@ -203,6 +203,12 @@ def nodes_of(job: str) -> NodeSet:
     return records.parse_job_nodes(_ask(["sacct", "-n", "-P", "-j", job, "-o", "nodelist"]))
 
 
+def energy(job: str) -> dict[str, int]:
+    """Joules by the name of a job's step, of those that are accounted. Raises UserError."""
+    fields = "jobname,consumedenergyraw"
+    return records.parse_energy(_ask(["sacct", "-n", "-P", "-j", job, "-o", fields]))
+
+
 def cluster_name() -> str:
     """ClusterName as Slurm's own client has it; empty where there is none, or no answer."""
     return records.parse_settings(_printed_by(("scontrol", "show", "config"))).get(

@@ -194,6 +194,23 @@ def parse_job_nodes(text: str) -> NodeSet:
     return found
 
 
+# Where none is accounted: 0, and NO_VAL and INFINITE of 32 and 64 bits.
+NO_ENERGY = (0, 2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1)
+
+
+def parse_energy(text: str) -> dict[str, int]:
+    """Read `sacct -n -P -o jobname,consumedenergyraw` of a job: joules by the name of its step.
+
+    A step whose energy is not accounted is left out.
+    """
+    found: dict[str, int] = {}
+    for line in text.splitlines():
+        name, _, joules = line.rpartition("|")
+        if re.fullmatch(r"[0-9]{1,20}", joules) and int(joules) not in NO_ENERGY:
+            found[name] = found.get(name, 0) + int(joules)
+    return found
+
+
 def parse_settings(text: str) -> dict[str, str]:
     """Read `scontrol show config`."""
     rows = (line.partition("=") for line in text.splitlines())

@@ -36,7 +36,7 @@ def derived(
 
 def _met(criterion: Criterion, sample: Sample) -> dict[str, str]:
     """Conditions by which a value meets the rules that its inputs have met already."""
-    known = sample.header.conditions
+    known = {**sample.dims, **sample.header.conditions}
     rules = {k: v for k, v in criterion.conditions.items() if k != "mode"}
     met = {name: _example(rule) for name, rule in rules.items() if name not in known}
     if criterion.programs and known.get("program", "") not in criterion.programs:

@@ -23,7 +23,7 @@ def at(axis: str, value: object) -> str:
         text = f"{value:.4g}" if value < 10_000 else f"{value:.0f}"
     if axis in SIZES and text.isdigit():
         return size(int(text))
-    if axis in ("tasks", "servers"):
+    if axis in ("tasks", "servers", "nodes"):
         return f"1 {axis[:-1]}" if text == "1" else f"{text} {axis}"
     return f"{axis} {text}"
 

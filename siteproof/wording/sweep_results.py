@@ -17,11 +17,12 @@ from siteproof.record.point import OWN
 from siteproof.record.samples import Sample
 from siteproof.sweeps import caps
 from siteproof.sweeps.reading import camel_case
-from siteproof.units import with_unit
+from siteproof.units import count, with_unit
 from siteproof.wording.amounts import at, change, number, per_cent
 from siteproof.wording.findings import WHYS, bound_name, full, sentence
 
 MAX_POINTS = 8  # of each kind that are named; --json names all
+HALF = 0.5  # of the efficiency on the fewest nodes
 OF_RUN = (Kind.CACHED, Kind.PATH_HOLDS)  # findings with a line of their own after all curves
 
 
@@ -61,8 +62,21 @@ def of_group(report: SweepReport, lines: Sequence[Curve]) -> Iterator[str]:
             yield f"{curve.name}: {'; '.join(of_curve(report.axis, curve))}"
         if whole in (None, curve):
             yield from _bound(report, curve)
+        yield from _efficiency(report, curve)
     for one in sweep_reasons.ranks(report, lines):
         yield full(one)
+
+
+def _efficiency(report: SweepReport, curve: Curve) -> Iterator[str]:
+    """That on the most nodes, and from where on it is below a half."""
+    found = report.efficiency_of(curve)
+    if found:
+        first, last = min(found), max(found)
+        text = f"efficiency {per_cent(found[last])} on {count(last, 'node')}"
+        text += f" against {count(first, 'node')}"
+        if below := [nodes for nodes, share in found.items() if share < HALF]:
+            text += f", below 50 % from {count(below[0], 'node')} on"
+        yield f"{curve.name}: {text}"
 
 
 def _bound(report: SweepReport, curve: Curve) -> Iterator[str]:
@@ -216,6 +230,9 @@ def _command(report: SweepReport) -> str:
     """The command that resumes a run."""
     run = report.run
     test, mode = camel_case(run.name), run.newest.header.mode
+    if run.is_scaling:
+        application = run.newest.conditions.get("application", "")
+        return f"reframe -c checks/ -n 'Scaling%application={application}' -r --mode {mode}"
     if run.place:  # only there, and not on every file system or link
         test = f"'^{test}%.*={re.escape(run.place)}$'"
     command = f"reframe -c sweeps/ -n {test} -r -S resume={run.sessions[-1]}"

@@ -7,7 +7,8 @@
 #   reordered=1 launch ...     the same, each rank one node further on: it reads what another wrote
 #
 # What they read: NODES (names, first one first), NODE_COUNT, TASKS, TASKS_PER_NODE, POINT_FOLDER;
-# LAUNCH (srun's --mpi; empty: as the program's library has it); SITEPROOF_SRUN_OPTIONS, the site's,
+# LAUNCH (srun's --mpi; empty: as the library of the program has it, or of mpi_of, where COMMAND
+# starts another one); SITEPROOF_SRUN_OPTIONS, the site's,
 # quoted for a shell. They come first, so that those of the step itself hold.
 
 # shellcheck source=siteproof/checks/on_node/mpi.sh
@@ -24,7 +25,7 @@ launch_each() {
 start_ranks() { # RANKS PER COMMAND...
     ranks=$1 per=$2
     shift 2
-    know_mpi_of "$1"
+    know_mpi_of "${mpi_of:-$1}"
     if [ -z "$SWEEP_SRUN" ]; then
         start_here "$@"
         return

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from statistics import median
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
-from siteproof.collect.derive import Derived, Measured, must_be
+from siteproof.collect.derive import Derived, Measured, cpu, must_be
 from siteproof.errors import OutputError
 from siteproof.parsers import (
     Reading,
@@ -39,11 +39,13 @@ PARSERS: Mapping[str, ModuleType] = {
     "minimap2": minimap2,
 }
 COUNTERS = "counters"
+OF_SPEED = ("gflops", "rate", "time")
+OWN = "own"  # the program that is a command of the site's, over several nodes
 SHORTEST = 3  # seconds in which all applications must run, for a rate to be sustained
 GIGA = 10**9
 FIGURE = (  # a whole number: no digits of it are left before or after
     r"[ \t]*(?<![0-9])(?<![0-9][.eE])(?<![0-9][eE][-+])"
-    r"([-+]?[0-9]{1,15}(?:\.[0-9]{1,15})?(?:[eE][-+]?[0-9]{1,2})?)"
+    r"([-+]?[0-9]{1,15}(?:\.[0-9]{1,17})?(?:[eE][-+]?[0-9]{1,2})?)"
     r"(?!\.?[0-9]|[eE][-+]?[0-9])[ \t]*?"
 )
 
@@ -79,6 +81,60 @@ def must_be_known(
             raise OutputError(
                 f"{metric}: {found} {unit}, expected {known} within {tolerance}", "invalid"
             )
+
+
+def scaling(given: Measured) -> Derived:
+    """Of a program over several nodes: its readings as in the check of it alone, with its answer.
+
+    energy (J): of its step, where Slurm has accounted it.
+    Of a command of the site's: time (s), and what it prints, or else speed: problems of one node an
+    hour. Raises OutputError (invalid) where the answer is not right, or other tasks have run.
+    """
+    facts, conditions = given.facts, dict(given.conditions)
+    seconds = values.positive("seconds", conditions.pop("seconds", ""))
+    given = replace(given, conditions=conditions)
+    joules = cast("Mapping[str, int]", facts.get("energy", {})).get(given.fact("nodes"), 0)
+    energy = [Reading("energy", Decimal(joules), "J")] if joules else []
+    if conditions.get("program") == OWN:
+        return [*_own(given, seconds), *energy], conditions
+    if "references" not in facts:
+        readings, conditions = cpu.hpl(given)
+        tasks = int(conditions["p"]) * int(conditions["q"])
+    else:
+        readings, tasks = given.readings, int(conditions.pop("tasks", "0"))
+        known = {**facts, "solved": _solved(given)}
+        must_be_known(readings, conditions, known)
+        readings = [reading for reading in readings if reading.metric in OF_SPEED]
+    must_be("tasks", tasks, facts["tasks"])
+    return [*readings, *energy], conditions
+
+
+def _solved(given: Measured) -> dict[str, str]:
+    """What must have been solved: the atoms of so many nodes, or as the check of it alone."""
+    solved = dict(cast("Mapping[str, str]", given.facts["solved"]))
+    if "atoms" in solved:
+        solved["atoms"] = str(int(solved["atoms"]) * _parts(given))
+    return solved
+
+
+def _parts(given: Measured) -> int:
+    """How many nodes' worth the problem is."""
+    return int(given.fact("smallest") or given.fact("nodes"))
+
+
+def _own(given: Measured, seconds: Decimal) -> list[Reading]:
+    text = given.raw.stdout
+    _must_have(text, given.fact("answer"))
+    found = [Reading("time", seconds, "s")]
+    if prints := given.fact("prints", ""):
+        found.append(Reading("printed", _figure("prints", text, prints), "count"))
+    else:
+        found.append(
+            Reading("speed", values.rate("speed", 3600 * _parts(given), seconds), "problems/h")
+        )
+    if result := given.fact("result", ""):
+        found.append(Reading("result", _figure("result", text, result), "x"))
+    return found
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,12 @@ TIMES_CACHE = 4
 def hpl(given: Measured) -> Derived:
     """Add `share_of_peak` (%), and the conditions memory_share, swap, blas, its version and kernel.
 
+    Over several nodes (`nodes`) memory and peak are those of all of them.
+
     Raises OutputError (invalid) if the node swapped, has other cores than the site states, or did
     not compute with the MKL that the environment promises.
     """
-    raw, readings = given.raw, given.readings
+    raw, readings, nodes = given.raw, given.readings, int(given.fact("nodes", "1"))
     conditions = {**given.conditions, **blas.describe(raw.stdout + "\n" + raw.stderr)}
     if given.fact("blas", "") == "mkl":
         ranks = int(conditions["p"]) * int(conditions["q"])
@@ -45,12 +47,12 @@ def hpl(given: Measured) -> Derived:
     conditions["swap"] = "none"
     given.must_offer_cores()
     memory = max(_memory_of_job(raw), int(given.fact("memory", "0")))
-    share = Decimal(conditions["n"]) ** 2 * MATRIX_ELEMENT / memory
+    share = Decimal(conditions["n"]) ** 2 * MATRIX_ELEMENT / (memory * nodes)
     conditions["memory_share"] = f"{share:.4f}"
     if warning := unused_by_blas(conditions, raw.meta.get("flags", "")):
         conditions["blas_warning"] = warning
     if peak := given.fact("peak", ""):
-        readings = [*readings, _share_of_peak(readings, peak)]
+        readings = [*readings, _share_of_peak(readings, peak, nodes)]
     return readings, conditions
 
 
@@ -83,9 +85,10 @@ def unused_by_blas(conditions: Mapping[str, str], flags: str) -> str:
     return f"The BLAS did not know this processor: its kernel {rest}"
 
 
-def _share_of_peak(readings: list[Reading], peak: str) -> Reading:
+def _share_of_peak(readings: list[Reading], peak: str, nodes: int) -> Reading:
     rate = next(r for r in readings if r.metric == "gflops")
-    share = units.convert(Decimal(rate.value), rate.unit, "FLOPS") / units.parse(peak).to("FLOPS")
+    whole = units.parse(peak).to("FLOPS") * nodes
+    share = units.convert(Decimal(rate.value), rate.unit, "FLOPS") / whole
     return Reading("share_of_peak", Decimal(f"{float(share) * 100:.4f}"), "%")
 
 

@@ -162,10 +162,11 @@ class Given:
         """Of each unit that has answered: an input's samples that count, of its newest jobs."""
         if metric not in self._answered:
             wanted = self.input(metric)
-            self._answered[metric] = answering(wanted, self._of_check(wanted))
+            self._answered[metric] = answering(wanted, self.of_check(wanted))
         return self._answered[metric]
 
-    def _of_check(self, wanted: Criterion) -> Sequence[Sample]:
+    def of_check(self, wanted: Criterion) -> Sequence[Sample]:
+        """The samples of the check of an input."""
         if self.samples is not None:
             return self.samples
         return self.material.of_checks.get(wanted.metric.partition(".")[0], ())
@@ -174,7 +175,7 @@ class Given:
         """The units of which an input owes a value."""
         if not wanted.links:
             return list(expected.nodes(self.site, wanted))
-        return list(expected.units(self.site, wanted, self._of_check(wanted)))
+        return list(expected.units(self.site, wanted, self.of_check(wanted)))
 
     def points(self, metric: str, unit: str) -> dict[Point, list[Sample]]:
         """The good samples of an input of a unit, at each point that has enough trials."""
@@ -202,7 +203,7 @@ class Given:
         wanted = self.input(metric)
         refused = [
             sample.conditions[EMULATED]
-            for sample in attempts_at(self._of_check(wanted), wanted).get(unit, ())
+            for sample in attempts_at(self.of_check(wanted), wanted).get(unit, ())
             if EMULATED in sample.conditions and why_not(wanted, sample)
         ]
         by = f" ({EMULATED}: {refused[0]})" if refused else ""

@@ -14,6 +14,7 @@ from siteproof.gate.commands import Cluster
 from siteproof.slurm.records import (
     Node,
     Reservation,
+    parse_energy,
     parse_job_nodes,
     parse_nodes,
     parse_reservations,
@@ -139,6 +140,14 @@ def test_who_has_ended_a_recorded_job(job, state, by_somebody):
     text = (OUTPUTS / "22.05/jobs.sacct").read_text()
     assert re.search(rf"^{job}\|([^|]*)\|", text, re.MULTILINE)[1] == state
     assert ending.by_somebody(state) == by_somebody
+
+
+def test_energy_that_slurm_does_not_account_is_none_and_never_zero():
+    """Recorded with acct_gather_energy/none; what Slurm prints for "no value" is of its slurm.h."""
+    assert parse_energy((OUTPUTS / "22.05/no_energy.sacct_energy").read_text()) == {}
+    none = ["", "0", "4294967294", "4294967295", "18446744073709551614", "18446744073709551615"]
+    assert parse_energy("".join(f"siteproof-00001|{text}\n" for text in none)) == {}
+    assert parse_energy("job|500\nstep|120\nstep|30\nother|-1\n") == {"job": 500, "step": 150}
 
 
 def test_a_job_that_ends_has_all_of_its_nodes():

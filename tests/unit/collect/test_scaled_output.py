@@ -1,0 +1,73 @@
+"""A program over several nodes: its answer, its tasks, and what follows from them."""
+
+from decimal import Decimal
+
+import pytest
+from rows import rows
+
+from siteproof.collect.derive import Measured, apps
+from siteproof.collect.raw import Raw
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading
+
+STATED = {"answer": "all * right", "prints": "rate #", "result": "mean #", "smallest": "1"}
+POINT = {"nodes": "4", "tasks": "8"}
+OUTPUT = "rate 12.5\nmean 0.3333333333333333\nall is right\nend own_program\n"
+MELT = {"solved": {"atoms": "1000"}, "references": {"energy": ["-4.6", "0.1"]}, "smallest": ""}
+
+
+def of_command(text=OUTPUT, **facts):
+    conditions = {"program": "own", "seconds": "36.00"}
+    given = Measured([], conditions, Raw({}, {}, text, ""), {**STATED, **POINT, **facts})
+    readings, _ = apps.scaling(given)
+    return {r.metric: (r.value, r.unit) for r in readings}
+
+
+def of_lammps(atoms="4000", tasks="8", **facts):
+    readings = [
+        Reading("rate", Decimal(5), "atom-steps/s"),
+        Reading("energy", Decimal("-4.6"), "x"),
+    ]
+    conditions = {"program": "lammps", "seconds": "1.00", "atoms": atoms, "tasks": tasks}
+    given = Measured(readings, conditions, Raw({}, {}, "", ""), {**MELT, **POINT, **facts})
+    return [r.metric for r in apps.scaling(given)[0]]
+
+
+def test_a_command_of_the_sites_has_its_figure_and_its_result():
+    assert of_command() == {
+        "time": (Decimal("36.00"), "s"),
+        "printed": (Decimal("12.5"), "count"),
+        "result": (Decimal("0.3333333333333333"), "x"),
+    }
+
+
+@rows("smallest, speed", [("1", 100), ("", 400)])
+def test_without_a_figure_it_has_the_problems_of_one_node_that_it_solves_in_an_hour(
+    smallest, speed
+):
+    assert of_command(prints="", smallest=smallest)["speed"] == (speed, "problems/h")
+
+
+def test_the_energy_of_a_step_is_that_of_its_point_and_never_zero():
+    assert of_command(energy={"4": 1234, "2": 1})["energy"] == (1234, "J")
+    assert "energy" not in of_command(energy={"2": 1})
+
+
+def test_a_problem_grows_with_the_nodes_only_where_scaling_is_weak():
+    assert of_lammps() == ["rate"]
+    assert of_lammps(atoms="1000", smallest="1") == ["rate"]
+    with pytest.raises(OutputError, match="atoms: 1000, expected 4000"):
+        of_lammps(atoms="1000")
+
+
+@rows(
+    "run, told",
+    [
+        (lambda: of_lammps(tasks="1"), "tasks: 1, expected 8"),
+        (lambda: of_command(text=OUTPUT.replace("right", "wrong")), "no line 'all"),
+    ],
+)
+def test_other_tasks_or_a_wrong_answer_are_invalid(run, told):
+    with pytest.raises(OutputError, match=told) as error:
+        run()
+    assert error.value.status == "invalid"
