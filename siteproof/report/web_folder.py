@@ -23,7 +23,7 @@ from siteproof import files, installed, locks
 from siteproof.errors import UserError
 from siteproof.record import campaign
 from siteproof.record.grouped import grouped
-from siteproof.record.samples import PUBLISHED, Header
+from siteproof.record.samples import PUBLISHED, YEARS, Header
 from siteproof.record.sessions import Sessions
 from siteproof.record.severity import BROKEN, RANKS, Verdict
 from siteproof.report import brief, html
@@ -49,6 +49,7 @@ INDEX, STATE, LOCK = "index.html", ".siteproof.json", ".siteproof.lock"
 NEWEST = "newest"  # the page of the newest session, where that has no campaign
 DECISIONS = ("accepted", "trend", "evidence", "repairs")  # folders of what people recorded
 YEAR = 365  # days of a strip
+BAR = 3  # days of a bar where no other follows, as one day is less than half a pixel
 WAIT, LOOK_EVERY = 60.0, 0.1  # seconds, for another operator who puts a page in its place
 LEFTOVER = 3600.0  # seconds after which nobody still writes a draft
 LONGEST_NAME = 120  # characters of a file's name; a file system takes 255
@@ -241,8 +242,9 @@ def _checked(record: object) -> Page:
     if any(type(record[name]) is not kind for name, kind in kinds.items()):
         raise ValueError("not a page")
     page = Page(**record)
-    for moment in filter(None, (page.first, page.last, page.made, page.removed)):
-        datetime.fromisoformat(moment).astimezone(UTC)
+    moments = filter(None, (page.first, page.last, page.made, page.removed))
+    if any(datetime.fromisoformat(moment).year not in YEARS for moment in moments):
+        raise ValueError("not a time")
     return page
 
 
@@ -384,18 +386,20 @@ def _newest(pages: Sequence[Page]) -> Page:
 
 
 def _overview(systems: Mapping[str, Sequence[Page]]) -> Table:
-    last = max((day for found in systems.values() for day in _days(found)), default=date.min)
+    """The newest page of each system, and a strip of a year to the newest day of all."""
+    last = max((day for found in systems.values() for day in _days(found)), default=None)
     rows = []
     for system, found in systems.items():
         newest = _newest(found)
         place = Link([(system, f"section-{anchor('system', system)}")])
-        rows.append((place, newest.mark, _linked(newest), _measured(newest), _strip(found, last)))
+        strip = _strip(found, last) if last else ""
+        rows.append((place, newest.mark, _linked(newest), _measured(newest), strip))
     note = (
-        f"The strip has a bar for each of {YEAR} days to {last} on which a campaign ended: low for "
-        "PASS, high for FAIL and ERROR, between them for all else."
+        f"The strip of {YEAR} days has a bar for each day to {last} on which a campaign ended: low "
+        "for PASS, high for FAIL and ERROR, between them for all else."
     )
     columns = ("system", "verdict", "newest", "measured", f"{YEAR} days")
-    return Table(columns, rows, note, title="Systems")
+    return Table(columns, rows, note if last else "", title="Systems")
 
 
 def _section(system: str, pages: Sequence[Page]) -> Section:
@@ -414,12 +418,16 @@ def _section(system: str, pages: Sequence[Page]) -> Section:
         )
         for page in pages
     ]
-    lead = f"{newest.campaign or 'Newest session'}: {newest.mark}. {newest.sentence}"
+    lead = f"{_name(newest)}: {newest.mark}. {newest.sentence}"
     return Section(anchor("system", system), system, lead, [Table(columns, rows)])
 
 
 def _linked(page: Page) -> Address:
-    return Address(page.file, page.campaign or "newest session")
+    return Address(page.file, _name(page))
+
+
+def _name(page: Page) -> str:
+    return page.campaign or ("newest session" if page.last else "no session yet")
 
 
 def _measured(page: Page) -> str:
@@ -443,6 +451,9 @@ def _look(mark: str) -> str:
 
 def _strip(pages: Sequence[Page], last: date) -> Drawn:
     days = _days(pages)
-    looks = [days.get(last - timedelta(days=ago), "") for ago in reversed(range(YEAR))]
+    looks = []
+    for ago in reversed(range(1 - BAR, YEAR + 1 - BAR)):
+        near = (last - timedelta(days=ago + n) for n in range(BAR))
+        looks.append(next((days[day] for day in near if day in days), ""))
     words = counted((mark, n) for mark in _RANKS if (n := [p.mark for p in pages].count(mark)))
     return Drawn(small.year(f"{pages[0].system}: {words}", looks), words)

@@ -98,6 +98,7 @@ def test_a_page_is_current_until_its_inputs_or_its_file_change(tmp_path):
         lambda one: {**one, "place": "1"},
         lambda one: {**one, "more": ""},
         lambda one: {**one, "last": "yesterday"},
+        lambda one: {**one, "last": "0001-01-01T00:00:00+14:00"},
         lambda one: [one],
         lambda _: None,
     ],
@@ -111,6 +112,17 @@ def test_what_is_known_of_pages_is_dropped_where_it_is_damaged(change, tmp_path)
     assert web_folder.read(tmp_path) == {}
     assert put(tmp_path, page(text="again"))  # the page there is replaced
     assert is_whole(tmp_path) and web_folder.read(tmp_path)
+
+
+def test_the_strip_has_the_most_severe_verdict_of_a_day_and_nothing_where_no_day_is_known(tmp_path):
+    put(tmp_path, page("", mark="PUBLISHED", first="", last=""))
+    assert "<svg" not in (tmp_path / web_folder.INDEX).read_text()
+    for name, mark in (("winter", "PASS"), ("spring", "FAIL"), ("summer", "INCOMPLETE")):
+        put(tmp_path, page(name, mark=mark))
+    put(tmp_path, page("autumn", mark="PASS", last="2026-11-20T23:00:00+00:00"))
+    strip = re.search("<svg.*?</svg>", (tmp_path / web_folder.INDEX).read_text())[0]
+    bars = re.findall(r'<rect class="(\w+)" x="(\d+)" \S+ width="(\d)"', strip)
+    assert bars == [("ok", "353", "3"), ("bad", "362", "3")]
 
 
 def test_a_page_of_older_samples_never_replaces_a_newer_one(tmp_path):
