@@ -316,8 +316,8 @@ class Rule:
     """A rule of rounding, of which the rest follows.
 
     whole: A number of steps as a whole number. A whole number stays as it is, a larger number never
-        becomes a smaller one, and what it becomes changes only at a whole number or half-way
-        between two.
+        becomes a smaller one, what it becomes changes only at a whole number or half-way
+        between two, and a number below 0 becomes what it would be above 0, with its sign.
     meaning: Its description in the manual.
     """
 
