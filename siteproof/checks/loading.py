@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from traceback import format_exception_only
 from typing import NoReturn
@@ -78,14 +78,20 @@ def refuse_choice(check: object, name: str, allowed: Sequence[str | int]) -> Non
         refuse(UserError(where, f"unknown value '{value}'{hint(value, words)}", words))
 
 
-def promised(catalogue: Mapping[str, Metric], clone: Path) -> dict[Path, set[str]]:
-    """The checks that the catalogue lists for each file."""
+def promised(
+    catalogue: Mapping[str, Metric], clone: Path, without: Collection[str] = ()
+) -> dict[Path, set[str]]:
+    """The checks that the catalogue lists for each file.
+
+    without: checks that have no test, as the site names nothing that they would run.
+    """
     found: dict[Path, set[str]] = {}
     for metric in catalogue.values():
         if metric.is_of_site:  # a centre's own tests end nothing
             continue
         if metric.check and metric.file and metric.check not in SWEEPS_ONLY:
-            found.setdefault(clone / metric.file, set()).add(metric.check)
+            of_file = found.setdefault(clone / metric.file, set())
+            of_file |= {metric.check}.difference(without)
     return found
 
 

@@ -108,7 +108,8 @@ def with_own_checks(site: Site, paths: Sequence[str]) -> list[str]:
 
 def hooks(given: Any, site: Site) -> adapter.Hooks:
     """What ends a run that ReFrame would let go on; and what becomes of plain tests."""
-    by_file = loading.promised(site.catalogue, installed.SUITE)
+    without = () if site.system.scaling else ("Scaling",)
+    by_file = loading.promised(site.catalogue, installed.SUITE, without)
     names = {metric.check for metric in site.catalogue.values() if metric.check}
     return adapter.Hooks(
         file_loaded=partial(loading.refuse_lost_checks, by_file),
