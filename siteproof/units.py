@@ -25,7 +25,7 @@ _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 # What applications count, each a kind of its own: steps cannot be converted to images.
 _COUNTED = (
     *("steps", "iterations", "images", "samples", "tokens", "frames", "cells", "messages"),
-    *("atom-steps", "cell-updates", "reads"),
+    *("atom-steps", "cell-updates", "reads", "jobs"),
 )
 # Molecular dynamics: simulated time by elapsed time, and the other way round.
 SIMULATION_RATE, SIMULATION_COST = "simulation rate", "simulation cost"

@@ -18,7 +18,7 @@ from siteproof.sites.promise import SCOPES, Subject
 
 CAMPAIGN, ROLE = "campaign", "nodes"  # keys of `against` that are no conditions
 PAIRS = ("TcpBandwidth", "PathMtu", "MpiPingPong")
-OF_SYSTEM = ("Ior", "Lnet", "Scaling", "Service", "Workload")
+OF_SYSTEM = ("Ior", "Lnet", "Scaling", "Scheduler", "Service", "Workload")
 OF_LINKS = ("TcpBandwidth.aggregate",)
 BOUNDS = ("at_least", "at_most", "equals")
 

@@ -597,7 +597,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     def every_node_measured(self) -> bool:
         """Collect; then every expected node must have a value, and the job must have completed."""
         self.collect()
-        failed = [s for s in self.samples if s.status != "ok"]
+        failed = self.without_value()
         self.skip_without_tool(failed)
         if failed:
             raise SanityError(f"{self.parts_missing(failed)}; output in {self.stagedir}/raw")
@@ -605,6 +605,10 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         if self.in_batch and ended != "COMPLETED":
             raise SanityError(f"job {self.job.jobid} ended as {ended}")
         return True
+
+    def without_value(self) -> list[Sample]:
+        """The samples for which the test fails."""
+        return [s for s in self.samples if s.status != "ok"]
 
     def end_of_job(self) -> str:
         """How Slurm or ReFrame ended the job; empty without a job of Slurm."""

@@ -14,15 +14,20 @@ from siteproof.checks.job import LOCAL, MARGIN, JobCheck
 from siteproof.record.manifest import OfItsKind
 from siteproof.record.samples import Sample
 from siteproof.services import runner, steps
+from siteproof.sites.service_keys import SLURM
 from siteproof.slurm import client
 from siteproof.slurm.records import unusable
 
 HERE = "here"  # the machine on which ReFrame runs, in the raw files; no node of the site
 
 
-def names() -> list[str]:
-    """The site's services; one without a name stands for none, and SKIPs."""
-    return list(session.current().site.system.services) or [""]
+def names(*, of_slurm: bool = False) -> list[str]:
+    """The site's services, or those of kind slurm.
+
+    One without a name stands for none, and SKIPs.
+    """
+    known = session.current().site.system.services.items()
+    return [name for name, one in known if (one.kind == SLURM) == of_slurm] or [""]
 
 
 def settings(stage: str) -> dict[str, str]:
@@ -45,6 +50,7 @@ class ServiceCheck(JobCheck, special=True):
     How a kind of service is used is a module of siteproof.services.
     """
 
+    of_kind = ""
     service = parameter(names())
     unfit = variable(str, value="")  # why this service is not tested, for the plan
     written = variable(float, value=0.0)  # gigabytes at the far end, for the plan
@@ -58,7 +64,7 @@ class ServiceCheck(JobCheck, special=True):
         """The service's partition; without one the first, whose scheduler is not used."""
         site = session.current().site
         if not self.service:
-            self.unfit = "the site names no services"
+            self.unfit = f"the site names no services{self.of_kind}"
             return list(site.system.partitions)
         self.entry = site.system.services[self.service]
         self.unfit = self.entry.refusal or runner.lacking(self.entry.kind)
@@ -102,11 +108,16 @@ class ServiceCheck(JobCheck, special=True):
         """The Python that has Siteproof."""
         return settings(self.stagedir)
 
+    def of_run(self) -> dict[str, object]:
+        """Keys of the service's entry that this run decides."""
+        return {}
+
     @run_before("run")
     def write_service(self) -> None:
         """What `python -m siteproof.services` reads."""
         mark = steps.mark(session.current().name, self.service)
-        self.place("service.json", [runner.written(self.site, self.service, mark)], mode=0o600)
+        text = runner.written(self.site, self.service, mark, **self.of_run())
+        self.place("service.json", [text], mode=0o600)
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """The first steps that failed, each with its reason."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from siteproof.collect import cause, ending, origin, outcome, raw
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Raw, Stage
 from siteproof.errors import OutputError, harmless
-from siteproof.parsers import Reading, service
+from siteproof.parsers import Reading, count, service
 from siteproof.parsers.service import Report, Step
 from siteproof.record import samples
 from siteproof.record.manifest import Manifest
@@ -165,6 +164,7 @@ def _outcomes(stage: Stage, job: Manifest, ended: str) -> list[Outcome]:
             left.meta,
             dims=one.dims,
             origin=proof,
+            metric=one.metric,
         )
         for one in each
     ]
@@ -190,10 +190,9 @@ def _must_be_whole(found: Report, left: Raw, job: Manifest) -> None:
 
 
 def _of_report(found: Report) -> list[Outcome]:
-    failed = [step for step in found.steps if step.status != "ok"]
-    number = Reading("failures", Decimal(len(failed)), "count")
+    failed = [step for step in found.steps if step.failed]
     return [
-        Outcome([number], why=_named(failed)),
+        Outcome([count("failures", len(failed))], why=_named(failed)),
         *(_of_step(step) for step in found.steps),
         *([Outcome(found.readings)] if found.readings else []),
     ]
@@ -201,7 +200,9 @@ def _of_report(found: Report) -> list[Outcome]:
 
 def _of_step(step: Step) -> Outcome:
     if step.status != "ok":
-        return Outcome(status=step.status, why=step.why, dims=step.place)
+        status = samples.TOOL_MISSING if step.status == service.ABSENT else step.status
+        metric = "seconds" if step.alone else outcome.ALL
+        return Outcome(status=status, why=step.why, dims=step.place, metric=metric)
     return Outcome([Reading("seconds", step.seconds, "s")], dims=step.place)
 
 

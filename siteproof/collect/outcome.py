@@ -21,6 +21,7 @@ from siteproof.record import manifest, samples
 from siteproof.record.manifest import Manifest
 from siteproof.record.series import VARIABLE
 
+ALL = "*"  # the metrics of a check
 MAX_DIGITS = 6  # of a trial's number
 MAX_VARIABLES = 50  # that steer libraries, and are conditions
 LONGEST_VARIABLE = 200  # characters of such a variable
@@ -47,6 +48,7 @@ class Outcome:
     dims: what all of it belongs to beyond its node, such as peer and trial.
     aside: texts that are too many for samples, kept next to them (siteproof.record.descriptions).
     origin: the evidence that the node has made it.
+    metric: of a status, which of the check's metrics has no value for it.
     """
 
     readings: list[Reading] = field(default_factory=list)
@@ -57,6 +59,7 @@ class Outcome:
     aside: Mapping[str, str] = field(default_factory=dict)
     dims: Mapping[str, str] = field(default_factory=dict)
     origin: str = ""
+    metric: str = ALL
 
 
 def judge(

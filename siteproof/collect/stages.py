@@ -208,7 +208,7 @@ def _node_samples(header: Header, node: str, left: Outcome, room: int) -> Iterab
     if left.status != "ok":
         dims, trial = _without_trial(left.dims)
         why = harmless(left.why)[:LONGEST_WHY]
-        metric = f"{header.check}.*"
+        metric = f"{header.check}.{left.metric}"
         yield Sample(
             header,
             node,

@@ -9,10 +9,14 @@ from decimal import Decimal
 from typing import Any
 
 from siteproof.errors import OutputError, harmless
-from siteproof.parsers import Reading, jsontext, values
+from siteproof.parsers import Reading, count, jsontext, values
 
 NEEDS = "the records of python -m siteproof.services, from its begin to its end"
-STATUSES = ("ok", "login", "timeout", "checksum", "generic", "killed", "tool_missing")
+ABSENT = "absent"  # what the step would use is not there, which fails nothing
+STATUSES = (
+    *("ok", "login", "timeout", "checksum", "generic", "killed", "tool_missing"),
+    *("invalid", ABSENT),
+)
 MAX_RECORDS = 5_000
 LONGEST = 500  # characters of a reason
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -20,12 +24,21 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 @dataclass(frozen=True)
 class Step:
-    """One step that has ended. place: its name as `step`, and what else distinguishes it."""
+    """One step that has ended. place: its name as `step`, and what else distinguishes it.
+
+    alone: its failure is none of what other steps measure.
+    """
 
     place: Mapping[str, str]
     seconds: Decimal
     status: str
     why: str
+    alone: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was made, and did not succeed."""
+        return self.status not in ("ok", ABSENT)
 
     @property
     def name(self) -> str:
@@ -52,7 +65,7 @@ def parse(text: str) -> list[Reading]:
     if not found.done or not found.steps:
         raise OutputError(f"service: the test ended after {len(found.steps)} steps")
     took = [Reading("seconds", s.seconds, "s", s.place) for s in found.steps if s.status == "ok"]
-    number = Reading("failures", Decimal(len(found.steps) - len(took)), "count")
+    number = count("failures", sum(step.failed for step in found.steps))
     return [number, *took, *found.readings]
 
 
@@ -95,7 +108,8 @@ def _step(record: dict[str, Any], number: int) -> Step:
     if status not in STATUSES or "step" not in place:
         raise OutputError(f"service: line {number}: no step, or an unknown status")
     seconds = values.number(f"service: line {number}: seconds", str(record.get("seconds")))
-    return Step(place, seconds, status, harmless(str(record.get("why", "")))[:LONGEST])
+    why = harmless(str(record.get("why", "")))[:LONGEST]
+    return Step(place, seconds, status, why, record.get("alone") == "yes")
 
 
 def _reading(record: dict[str, Any], number: int) -> Reading:

@@ -144,7 +144,7 @@ def use(site: Site, name: str, seconds: float) -> None:
 def _must_be_good(found: Report) -> None:
     """Raises NotUp for the first step that failed, and where the test did not end."""
     for step in found.steps:
-        if step.status != "ok":
+        if step.failed:
             raise NotUp(f"{step.name}: {step.why} ({step.status})")
     if not found.done or not found.steps:
         raise NotUp("the test of the service did not end")

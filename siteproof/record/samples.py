@@ -40,7 +40,7 @@ MEANINGS = {  # of each status
     "parse": "The output is not understood, or has no value.",
     "killed": "A signal that no person sent ended it, also where memory ran out.",
     "node_lost": "The node was lost or not reached.",
-    "tool_missing": "The node has no program that could measure it.",
+    "tool_missing": "What could measure it is not there: a program, or a setting of Slurm.",
     "generic": "It failed for any other reason.",
     "interrupted": "A person ended the job; it changes no answer.",
     "lost": "Its record cannot be read, or has no line of a node that the job had to measure.",

@@ -65,9 +65,12 @@ NOT_INSTALLED = 127  # exit code, as of a shell
 MAX_NAMED = 3  # things that are left behind, in a reason
 
 
-def written(site: Site, name: str, mark: str) -> str:
-    """What `load` reads: a service's entry, with the files of credentials and not their content."""
-    entry = site.system.services[name].as_written()
+def written(site: Site, name: str, mark: str, **of_run: object) -> str:
+    """What `load` reads: a service's entry, with the files of credentials and not their content.
+
+    of_run: keys of the entry that the run decides.
+    """
+    entry = site.system.services[name].as_written() | of_run
     return json.dumps({"name": name, "mark": mark, "system": site.name, "service": entry})
 
 

@@ -21,7 +21,9 @@ from siteproof import files
 from siteproof.errors import UserError, harmless
 from siteproof.sites import Service
 
-Status = Literal["login", "timeout", "checksum", "generic", "tool_missing"]
+Status = Literal[
+    "login", "timeout", "checksum", "generic", "tool_missing", "invalid", "absent"
+]  # absent: what the step would use is not there, which fails nothing
 PREFIX = "siteproof-"
 # siteproof-SERVICE-SESSION; a session's name as in siteproof.checks.session
 _MARK = re.compile(
@@ -174,6 +176,7 @@ def unexplained(error: Exception) -> Exception:
 class Steps:
     """Times steps and reports each as a record: when it begins, and how it ended.
 
+    alone: whether a step that fails says nothing of what others measure, as they are made, too.
     explain: what an error of the kind's library means: StepFailed, TimeoutError, or the same.
     """
 
@@ -184,6 +187,7 @@ class Steps:
         explain: Callable[[Exception], Exception] = unexplained,
     ) -> None:
         self._report, self._seconds, self._explain = report, seconds, explain
+        self.alone = False
 
     @contextmanager
     def step(self, name: str, *, seconds: float | None = None, **dims: str) -> Iterator[None]:
@@ -227,7 +231,9 @@ class Steps:
 
     def _ended(self, place: dict[str, str], start: float, status: str, why: str) -> None:
         took = f"{time.monotonic() - start:.3f}"
-        self._report({"end": place, "seconds": took, "status": status, "why": without_secrets(why)})
+        alone = {"alone": "yes"} if self.alone else {}
+        why = without_secrets(why)
+        self._report({"end": place, "seconds": took, "status": status, "why": why, **alone})
 
 
 @dataclass(frozen=True)

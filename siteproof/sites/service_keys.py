@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from siteproof import units
 from siteproof.errors import Mistake
+from siteproof.sites.job_keys import Option
 from siteproof.sites.key_types import Graded, Size, Time, shaped
 
 ServiceKind = Literal[
@@ -31,8 +32,27 @@ ServiceKind = Literal[
     "desktop",
     "openstack",
     "galaxy",
+    "slurm",
 ]
 Scenario = Literal["image", "network", "launch", "suspend", "snapshot", "volume", "move", "resize"]
+SlurmCase = Literal[
+    "preemption",
+    "prolog",
+    "epilog",
+    "array",
+    "dependency",
+    "heterogeneous",
+    "gres",
+    "feature",
+    "cores",
+    "accounting",
+    "memory",
+    "reservation",
+    "agreement",
+    "time",
+    "requeue",
+    "throughput",
+]
 PORT = r"(?:[1-9][0-9]{0,4})"
 HOST = r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9][A-Za-z0-9.-]{0,252})"
 _URL = re.compile(rf"https?://{HOST}(?::{PORT})?(?:/[!-~]{{0,400}})?")
@@ -55,6 +75,14 @@ End = Annotated[
     str,
     shaped(
         r"(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,62})?", "a valid name of an end", "letters, digits, _ . -"
+    ),
+]
+Proof = Annotated[
+    str,
+    shaped(
+        r"(?:/[ -~]{1,400}|[A-Za-z_][A-Za-z0-9_]{0,99})?",
+        "a variable or an absolute path",
+        "such as SITE_PROLOG or /run/prolog/%j",
     ),
 ]
 Price = Annotated[
@@ -120,9 +148,18 @@ KINDS: Mapping[str, Needs] = {
         ("token", "workflow", "inputs"),
         ("certificates", "reference_time", "results"),
     ),
+    "slurm": Needs(
+        re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}"),
+        "the name of a partition of Slurm",
+        (),
+        ("cases", "submit", "jobs", "over_memory", "preempting", "prolog", "epilog"),
+    ),
     "desktop": Needs(_SERVER, "https://host/vnc_lite.html, or host:5901", (), ("password",)),
 }
 COMMON = ("description", "kind", "address", "partition", "timeout")
+_NEEDED_BY = {"preemption": "preempting", "prolog": "prolog", "epilog": "epilog"}
+LEAST_OF_SLURM = 300  # seconds: Slurm starts a requeued job again after two minutes
+SLURM = "slurm"  # the kind that the check Scheduler uses, and not Service
 
 
 class Service(Graded):
@@ -134,13 +171,13 @@ class Service(Graded):
         "there and back; kerberos: kinit, then files by ssh with the ticket; jupyterhub: a server, "
         "a kernel and a notebook; web: a page and its certificate; mount: a byte of a file system; "
         "desktop: a picture by VNC or noVNC; openstack: virtual machines; galaxy: a workflow, its "
-        "results."
+        "results; slurm: small jobs, of the check Scheduler."
     )
     address: str = Field(
         description="Where it is: user@host:port for sftp, rsync, irods and kerberos, a URL for "
         "http, s3, jupyterhub and web, the path for mount, a URL of noVNC or host:port of VNC for "
         "desktop, two collections for globus, the URL of Keystone for openstack, that of Galaxy "
-        "for galaxy."
+        "for galaxy, the name of a partition of Slurm for slurm."
     )
     partition: str | None = Field(
         None,
@@ -250,6 +287,40 @@ class Service(Graded):
         description="Galaxy: what the workflow takes on the reference installation: its "
         "Service.run_time there.",
     )
+    cases: list[SlurmCase] | None = Field(
+        None,
+        description="Slurm: what it must keep: each of these that does not hold is a failure, also "
+        "where Slurm is not configured for it. Without it: all, and a case for which Slurm is not "
+        "configured is a SKIP.",
+    )
+    submit: list[Option] = Field(
+        [], description="Slurm: options of sbatch for each job, such as --account=staff."
+    )
+    jobs: Annotated[int, Field(ge=0, le=100_000)] | None = Field(
+        None,
+        description="Slurm: how many small jobs `throughput` submits, as one array; 1000 in mode "
+        "acceptance and none in other modes, if not given.",
+    )
+    over_memory: Literal["OUT_OF_MEMORY", "FAILED", "CANCELLED"] = Field(
+        "OUT_OF_MEMORY",
+        description="Slurm: the state of a job that took more memory than it asked for. FAILED: "
+        "ended by a signal, as JobAcctGatherParams=OverMemoryKill does.",
+    )
+    preempting: list[Option] = Field(
+        [],
+        description="Slurm: options of sbatch for a job that preempts one without them, such as "
+        "--partition=urgent or --qos=high.",
+    )
+    prolog: Proof = Field(
+        "",
+        description="Slurm: what shows in a job that the prolog has run: a variable that is set, "
+        "or the path of a file on the node; %j is the job's number.",
+    )
+    epilog: Absolute = Field(
+        "",
+        description="Slurm: the path of a file on the node that the epilog of a job leaves; %j is "
+        "the job's number.",
+    )
     here: End = Field(
         "",
         description="The name of this end among the ends of transfers; the "
@@ -287,6 +358,16 @@ class Service(Graded):
             raise Mistake(f"timeout {self.timeout}", "1 s to 24 h")
         return self
 
+    @model_validator(mode="after")
+    def _fitting_slurm(self) -> Service:
+        for case in self.cases or ():
+            if (key := _NEEDED_BY.get(case)) and not getattr(self, key):
+                raise Mistake(f"case {case} without '{key}'", key)
+        if self.kind == SLURM and (self.partition or self.timeout.to("s") < LEAST_OF_SLURM):
+            what = "kind slurm with 'partition', or a timeout below 5 min"
+            raise Mistake(what, "timeout: 10 min; address names the partition of its jobs")
+        return self
+
     def as_written(self) -> dict[str, object]:
         """The keys that are given, with quantities as texts: for another process."""
         given = {name: getattr(self, name) for name in self.model_fields_set}
@@ -303,6 +384,8 @@ class Service(Graded):
     @property
     def most_steps(self) -> int:
         """How many steps one test of it has at most, with the removal of what it has created."""
+        if self.kind == SLURM:
+            return len(get_args(SlurmCase)) + 2
         return 12 if self.kind != "openstack" else 3 + 36 * self.trials
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import getpass
 import os
 import re
 import shutil
@@ -22,7 +23,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.errors import UserError, harmless
-from siteproof.slurm import records
+from siteproof.slurm import accounting, records
 from siteproof.slurm.records import EVENTS_FORMAT, Node, Reservation
 
 T = TypeVar("T")
@@ -161,6 +162,37 @@ def would_start(words: Sequence[str]) -> None:
     Nothing is submitted.
     """
     _ask(["sbatch", "--test-only", "--time=1", *words, "--wrap=true"])
+
+
+def submit(words: Sequence[str]) -> str:
+    """Submit a job with these words of sbatch; its number. Raises UserError where it is refused."""
+    number = _ask(["sbatch", "--parsable", *words]).strip().partition(";")[0]
+    if not number.isdecimal():
+        raise UserError("sbatch", f"printed no number of a job: '{harmless(number)[:40]}'")
+    return number
+
+
+def accounted(jobs: Sequence[str]) -> list[accounting.JobRecord]:
+    """What Slurm's accounting has of jobs, each run of them. Raises UserError."""
+    words = ["-nPD", "-j", ",".join(jobs), "-o", ",".join(accounting.FIELDS)]
+    return accounting.parse_jobs(_ask(["sacct", *words]))
+
+
+def own_names() -> set[str]:
+    """The names of this user's jobs that are not over, and of reservations for this user.
+
+    Raises UserError.
+    """
+    states = "pending,running,configuring,suspended,requeued"
+    jobs = _ask(["squeue", "-h", "--me", "-t", states, "-o", "%j"])
+    user = getpass.getuser()
+    reserved = {name for name, one in reservations().items() if user in one.users}
+    return reserved.union(jobs.splitlines())
+
+
+def cancel(name: str) -> None:
+    """Cancel this user's jobs of a name. Raises UserError."""
+    _ask(["scancel", "--me", f"--name={name}"])
 
 
 def licences() -> str:

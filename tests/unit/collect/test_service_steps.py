@@ -120,3 +120,21 @@ def test_a_service_cannot_choose_the_mode_of_its_values(tmp_path):
     text += '{"end": {"step": "put"}, "seconds": "1", "status": "ok"}\n{"done": 3}\n'
     found = collected(tmp_path, text)
     assert {(s.metric, s.status) for s in found} == {("Service.*", "invalid")}
+
+
+def test_a_step_by_itself_that_was_not_kept_or_is_absent_leaves_other_metrics_alone(tmp_path):
+    ends = [
+        {"end": {"step": step}, "seconds": "1", "status": status, "why": why, "alone": "yes"}
+        for step, status, why in (
+            ("memory", "invalid", "not killed"),
+            ("gres", "absent", "no GRES"),
+            ("array", "ok", ""),
+        )
+    ]
+    text = "".join(json.dumps(end) + "\n" for end in ends) + '{"done": "3"}\n'
+    assert values(collected(tmp_path, text)) == {
+        ("Service.failures", ""): ("ok", "1"),
+        ("Service.seconds", "memory"): ("invalid", "not killed"),
+        ("Service.seconds", "gres"): ("tool_missing", "no GRES"),
+        ("Service.seconds", "array"): ("ok", "1"),
+    }

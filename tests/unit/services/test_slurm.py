@@ -1,0 +1,250 @@
+"""The cases of Slurm on recorded accounts, and a test of them with Slurm's client replaced."""
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+from rows import rows
+from served import MARK, job, steps_of
+
+from siteproof import nodesets
+from siteproof.errors import UserError
+from siteproof.services import slurm
+from siteproof.services.slurm_cases import CASES, Cluster, differences
+from siteproof.sites import Hardware, Service
+from siteproof.slurm.accounting import parse_jobs
+from siteproof.slurm.client import Cause, Failure
+from siteproof.slurm.configured import parse_nodes
+from siteproof.units import Quantity
+
+OUTPUTS = Path(__file__).parents[1] / "slurm" / "outputs"
+ENTRY = {
+    "kind": "slurm",
+    "address": "compute",
+    "timeout": "5 min",
+    "preempting": ["--partition=urgent"],
+    "prolog": "SITE_PROLOG",
+    "epilog": "/run/ended/%j",
+}
+# As `scontrol show config` of the bed on which the accounts were recorded.
+SETTINGS = {
+    "AccountingStorageTRES": "cpu,mem,energy,node,billing,fs/disk,vmem,pages,gres/slot",
+    "AccountingStorageType": "accounting_storage/slurmdbd",
+    "JobAcctGatherParams": "OverMemoryKill",
+    "JobAcctGatherType": "jobacct_gather/linux",
+    "JobRequeue": "1",
+    "KillWait": "5 sec",
+    "MaxArraySize": "2001",
+    "MaxJobCount": "20000",
+    "OverTimeLimit": "0 min",
+    "PreemptType": "preempt/partition_prio",
+    "SchedulerType": "sched/backfill",
+    "TaskPlugin": "task/affinity",
+}
+NODE = (
+    "NodeName=node{:03} Arch=x86_64 CoresPerSocket=2 CPUTot=2 AvailableFeatures={} Gres={} "
+    "RealMemory=1024 Sockets=1 State=IDLE ThreadsPerCore=1 \n"
+)
+NODES = parse_nodes(
+    "".join(NODE.format(n, "plain", "(null)") for n in range(1, 5))
+    + "".join(NODE.format(n, "plain,fast", "slot:2") for n in range(5, 9))
+)
+
+
+def cluster(settings=SETTINGS, **keys):
+    return Cluster(Service.model_validate(ENTRY | keys), settings, NODES)
+
+
+def accounts(release):
+    """By case and batch, what sacct printed: lines after `# CASE BATCH`."""
+    found = {}
+    for part in (OUTPUTS / release / "cases.sacct").read_text().split("# ")[1:]:
+        heading, _, text = part.partition("\n")
+        case, batch = heading.split()
+        found.setdefault(case, {})[batch] = parse_jobs(text)
+    return found
+
+
+@pytest.mark.parametrize("release", ["22.05", "24.11"])
+def test_what_was_recorded_of_a_cluster_that_keeps_its_promises_is_as_promised(release):
+    recorded, whole = accounts(release), cluster(over_memory="FAILED")
+    assert recorded.keys() == CASES.keys() - {"agreement", "throughput"}
+    wrong = {name: list(CASES[name].expect(whole, jobs)) for name, jobs in recorded.items()}
+    assert {name: why for name, why in wrong.items() if why} == {}
+    figures = {
+        m: v for name, jobs in recorded.items() for m, v, _ in CASES[name].figures(whole, jobs)
+    }
+    assert 1 <= figures["memory_accounted"] < 1.1 and 1 <= figures["processor_accounted"] < 1.5
+    assert 0 <= figures["beyond_limit"] <= 65
+
+
+HERE = nodesets.parse("node001")
+
+
+@rows(
+    "case, batch, number, changes, why",
+    [
+        ("memory", "job", 0, {"state": "COMPLETED"}, "ended as COMPLETED, not FAILED"),
+        ("memory", "job", 0, {"signal": 0}, "ended as FAILED, not FAILED"),
+        ("time", "job", 0, {"state": "COMPLETED", "elapsed": 900}, "COMPLETED after 900 s"),
+        ("time", "job", 0, {"elapsed": 200}, "140 s beyond its limit, at most 65 s"),
+        ("cores", "job", 0, {"state": "FAILED", "exit": 102}, "1 processor could use 2"),
+        ("accounting", "job", 0, {"resident": 0}, "memory accounted: 0 of what was used"),
+        ("accounting", "job", 0, {"used": 0.0}, "processor accounted: 0 of"),
+        ("accounting", "job", 0, {"processor_seconds": 1}, "CPUTime is 1 s"),
+        ("accounting", "job", 0, {"partition": "urgent"}, "of urgent, not of compute"),
+        ("array", "array", 0, {"number": "4_2"}, "of 1 to 6 once each"),
+        ("array", "array", 0, {"start": 1, "end": 2**31}, "3 tasks ran at once, 2 were allowed"),
+        ("dependency", "never", 0, {"nodes": HERE}, "in spite of afterok"),
+        ("dependency", "afterok", 0, {"start": 1}, "afterok started before afternotok was over"),
+        ("dependency", "fails", 0, {"exit": 1}, "a job that ended with 7 is FAILED, exit code 1:0"),
+        ("heterogeneous", "both", 0, {"start": 1}, "did not start together"),
+        ("gres", "job", 0, {"nodes": HERE}, "it ran on node001, without slot"),
+        ("gres", "job", 0, {"allocated": frozenset()}, "gres/slot is not accounted"),
+        ("feature", "job", 0, {"nodes": HERE}, "it ran on node001, without the feature fast"),
+        ("preemption", "ordinary", 0, {"state": "COMPLETED"}, "the ordinary job was not preempted"),
+        ("requeue", "job", 1, {"state": "FAILED", "exit": 1}, "FAILED, exit code 1:0"),
+        ("prolog", "job", 0, {"state": "FAILED", "exit": 1}, "FAILED, exit code 1:0"),
+        ("epilog", "next", 0, {"state": "FAILED", "exit": 1}, "FAILED, exit code 1:0"),
+    ],
+)
+def test_what_is_not_as_promised_is_named(case, batch, number, changes, why):
+    jobs = accounts("22.05")[case]
+    if batch == "ordinary":  # of its two runs the first was preempted
+        jobs[batch] = jobs[batch][:1]
+    jobs[batch][number] = replace(jobs[batch][number], **changes)
+    found = list(CASES[case].expect(cluster(over_memory="FAILED"), jobs))
+    assert any(why in one for one in found), found
+
+
+@rows(
+    "case, changes, why",
+    [
+        ("memory", {"JobAcctGatherParams": "(null)"}, "limits on memory"),
+        ("cores", {"TaskPlugin": "task/cgroup", "ConstrainCores": "no"}, "bind jobs"),
+        ("time", {"OverTimeLimit": "UNLIMITED"}, "OverTimeLimit is UNLIMITED"),
+        ("accounting", {"JobAcctGatherType": "jobacct_gather/none"}, "JobAcctGatherType is none"),
+        ("heterogeneous", {"SchedulerType": "sched/builtin"}, "SchedulerType is sched/builtin"),
+        ("preemption", {"PreemptType": "preempt/none"}, "PreemptType is preempt/none"),
+        ("requeue", {"JobRequeue": "0"}, "JobRequeue is 0"),
+        ("throughput", {"MaxArraySize": "1000"}, "MaxArraySize is 1000, 2000 jobs are wanted"),
+    ],
+)
+def test_a_case_for_which_slurm_is_not_configured_says_so(case, changes, why):
+    assert CASES[case].lacks(cluster(jobs=2000)) == ""
+    assert why in CASES[case].lacks(cluster(SETTINGS | changes, jobs=2000))
+
+
+def test_a_thousand_jobs_have_a_median_a_p99_and_a_rate():
+    one = accounts("22.05")["array"]["array"][0]
+    waits = [*range(100), 1000]
+    records = [replace(one, submitted=50, start=50 + wait) for wait in waits]
+    found = {
+        metric: value
+        for metric, value, _ in CASES["throughput"].figures(cluster(), {"array": records})
+    }
+    assert found == {"start_median": 50, "start_p99": 99, "start_rate": 0.101}
+
+
+def test_nodes_that_slurm_has_otherwise_than_the_site_are_named_together():
+    kind = Hardware(sockets=1, cores_per_socket=2, memory=Quantity(Decimal(1), "GiB"))
+    other = kind.model_copy(update={"cores_per_socket": 64, "memory": Quantity(Decimal(2), "GiB")})
+    stated = dict.fromkeys(list(NODES)[:6], kind) | {"node006": other, "node009": kind}
+    assert sorted(differences(replace(cluster(), stated=stated))) == [
+        "node006: 1024 MiB in Slurm, 2 GiB in the site",
+        "node006: 2 cores in Slurm, 64 in the site",
+        "node009: in the site, and not in Slurm's partition",
+        "node[007-008]: in Slurm, and not in the site",
+    ]
+    assert differences(replace(cluster(), stated=dict.fromkeys(NODES, kind))) == []
+
+
+@rows(
+    "keys, why",
+    [
+        ({"cases": ["epilog"], "epilog": ""}, "case epilog without 'epilog'"),
+        ({"timeout": "1 min"}, "a timeout below 5 min"),
+        ({"partition": "compute"}, "kind slurm with 'partition'"),
+        ({"address": "a b"}, "not an address of kind slurm"),
+        ({"submit": ["id"]}, "'id' is not an option"),
+        ({"prolog": "$(id)"}, "a variable or an absolute path"),
+    ],
+)
+def test_a_mistake_in_the_entry_is_named(keys, why):
+    with pytest.raises(ValidationError, match=".") as error:
+        Service.model_validate(ENTRY | keys)
+    assert why in str(error.value)
+
+
+# ---- the test, with Slurm's client replaced
+
+
+@pytest.fixture
+def client(monkeypatch):
+    """Slurm that takes each job and ends it at once, as `ends` has it by the number."""
+
+    class Client:
+        submitted, changed, ends = [], [], {}
+
+        def submit(self, words):
+            if "--gres=slot:1" in words:
+                raise UserError("sbatch", "Invalid generic resource (gres) specification")
+            self.submitted.append(words)
+            return f"{len(self.submitted)}"
+
+        def accounted(self, numbers):
+            usual = accounts("22.05")["prolog"]["job"][0]
+            return [replace(usual, number=n, **self.ends.get(n, {})) for n in numbers]
+
+        def change(self, words):
+            self.changed.append(words)
+            return Failure(Cause.DENIED, "Access/permission denied")
+
+        def version(self):
+            return "22.05.8"
+
+    known = Client()
+    for name in ("submit", "accounted", "change", "version"):
+        monkeypatch.setattr(slurm.client, name, getattr(known, name))
+    monkeypatch.setattr(slurm, "PAUSE", 0)
+    monkeypatch.setattr(slurm, "SHARE", 0)  # no case waits: one record stands for an array of six
+    monkeypatch.setattr(slurm, "_cluster", lambda job: Cluster(job.service, SETTINGS, NODES))
+    return known
+
+
+def tried(tmp_path, **keys):
+    ended, _ = steps_of(slurm, job(tmp_path, **(ENTRY | keys)))
+    return {name: (status, why) for name, status, why in ended}
+
+
+def test_one_case_that_fails_keeps_no_other_and_each_job_bears_the_mark(tmp_path, client):
+    client.ends = {"1": {"state": "FAILED", "exit": 102}}
+    found = tried(tmp_path, cases=["cores", "prolog", "gres"], submit=["--account=staff"])
+    assert found["prolog"] == ("invalid", "job (job 1): FAILED, exit code 102:0")
+    assert found["cores"] == ("ok", "")
+    assert found["gres"] == ("generic", "sbatch: Invalid generic resource (gres) specification")
+    for words in client.submitted:
+        assert any(word.startswith(f"--job-name={MARK}-") for word in words)
+        assert "--account=staff" in words and "--partition=compute" in words
+
+
+def test_what_this_user_may_not_or_the_site_does_not_state_is_absent_unless_promised(
+    tmp_path, client
+):
+    found = tried(tmp_path, preempting=[])
+    assert found["preemption"] == ("absent", "the site states no 'preempting' of the service")
+    status, why = found["reservation"]
+    assert status == "absent" and "only root, SlurmUser and operators" in why
+    assert tried(tmp_path, cases=["reservation"])["reservation"][0] == "generic"
+
+
+def test_only_names_that_tests_make_are_found(monkeypatch, tmp_path):
+    monkeypatch.setattr(slurm.client, "own_names", lambda: {"wrap", MARK, "my-siteproof-job"})
+    assert slurm.found(job(tmp_path, **ENTRY)) == [MARK]
+
+
+def test_a_path_of_an_epilog_is_no_command():
+    batch = CASES["epilog"].batches(cluster(epilog="/run/a b;$(id)/%j.done"))[1]
+    assert batch.script == """[ -e '/run/a b;$(id)/'"${SLURM_JOB_NAME##*-after-}".done ]"""
