@@ -4,16 +4,16 @@
 # Run by siteproof's sweep.sh in the point's own folder; prints what the program prints.
 OVER_NODES=yes PARTS=${SMALLEST:-$NODE_COUNT}
 CORES=${CORES:-$(nproc)}
-export PARTS CORES
-uptime_then() { read -r then _ </proc/uptime; }
+export OVER_NODES PARTS CORES
+look_up() { read -r up _ </proc/uptime; }
 account before swap >>meta
-uptime_then
-began=$then
+look_up
+started=$up
 # shellcheck source=/dev/null
 (. "$1/$PROGRAM.sh")
 code=$?
-uptime_then
+look_up
 account after swap >>meta
-awk -v a="$began" -v b="$then" 'BEGIN { printf "seconds=%.2f\n", b - a }' >>"$POINT_FOLDER/facts"
+awk -v a="$started" -v b="$up" 'BEGIN { printf "seconds=%.2f\n", b - a }' >>"$POINT_FOLDER/facts"
 rm -rf "$POINT_FOLDER/work"
 exit "$code"
