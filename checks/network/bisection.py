@@ -25,7 +25,7 @@ class Bisection(TogetherCheck):
     parsers = {"mpi4py": mpi_together}
     derive = "network.bisection"
     metrics = ("bandwidth", "pair")
-    headline = metrics
+    headline = ("bandwidth",)
     iterations_of = {"quick": 5, "maintenance": 20, "acceptance": 100}
 
     size = 2**20  # bytes of a message

@@ -52,6 +52,8 @@ SUFFIX = {  # of a name, by the kind of its unit; values are in the kind's base 
         for kind, unit in units.COUNTED.items()
     },
     "energies an hour": "energies_per_hour",
+    units.PROBLEM_RATE: "problems_per_hour",
+    "electrical energy": "joules",
     "energy": "hartree",
     "molar energy": "kilojoules_per_mole",
     "drift of a molar energy": "kilojoules_per_mole_per_picosecond",
