@@ -44,6 +44,14 @@ def test_the_widest_pages_fit_the_screen(page, site, screen):
         assert page.evaluate("errors") == []
 
 
+def test_the_colours_are_those_of_the_machine_also_after_they_change(page, site):
+    grounds = []
+    for screen in ("light", "dark", "light"):
+        browser.show(page, site / "index.html", screen)
+        grounds.append(page.evaluate("document.body.dataset.mdColorScheme"))
+    assert grounds == ["default", "slate", "default"]
+
+
 def test_the_ways_of_the_readers_come_first(page, site):
     browser.show(page, site / "index.html", "light")
     heads = page.evaluate(f"{HEADS}.map((one) => one.innerText.trim())")

@@ -49,6 +49,15 @@ def broken(page: Path) -> list[str]:
     return bad
 
 
+def test_every_page_is_in_the_lists_of_the_site_that_make_docs_makes():
+    """Its build ends without one; this needs no mkdocs."""
+    ways = re.findall(r"^\| .+\]\(docs/.+\|$", (TOP / "README.md").read_text(), re.MULTILINE)
+    listed = "".join(ways) + (TOP / "setup/mkdocs/mkdocs.yml").read_text()
+    pages = {str(page.relative_to(TOP / "docs")) for page in PAGES if TOP / "docs" in page.parents}
+    missing = {page for page in pages if not re.search(rf"(?<![\w-]){re.escape(page)}\b", listed)}
+    assert missing == {page for page in pages if page.startswith("upstream/")}
+
+
 def test_every_relative_link_and_anchor_exists():
     for page in PAGES:
         assert broken(page) == [], page
