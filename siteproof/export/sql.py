@@ -56,10 +56,12 @@ MORE = {  # further columns of a table of answers
     ],
 }
 OF_FILE = ("centre", "system", "file")
-# Without the first line psql would take the rows of a COPY that failed for statements. The
-# isolation: what another export wrote while this one waited for the lock must be seen.
-BEGIN = """\
-\\set ON_ERROR_STOP on
+# Without it psql would go on after an error, take the rows of a COPY that failed for statements,
+# and end with 0.
+STOP = "\\set ON_ERROR_STOP on"
+# The isolation: what another export wrote while this one waited for the lock must be seen.
+BEGIN = f"""\
+{STOP}
 \\encoding UTF8
 BEGIN ISOLATION LEVEL READ COMMITTED;
 """
@@ -149,7 +151,9 @@ def create() -> str:
     """The statements that make the tables, each column with its meaning."""
     return "\n".join(
         [
+            STOP,
             "BEGIN;",
+            "SET LOCAL client_min_messages = warning;",  # not what is there, or not yet
             "CREATE SCHEMA IF NOT EXISTS siteproof;",
             *map(_create, tables()),
             LATEST,

@@ -167,6 +167,23 @@ def test_where_a_table_is_missing_psql_runs_none_of_the_data(here, centre, hosti
     assert not hostile[0].exists()
 
 
+def test_a_role_that_may_not_make_the_tables_gets_one_line_and_an_error(centre):
+    told = centre.psql("-q", data=sql.create().replace("siteproof", "other"), role="north", code=3)
+    assert told.splitlines() == ["ERROR:  permission denied for database postgres"]
+
+
+def test_tables_that_are_there_are_made_again_without_a_word(centre):
+    command = ["psql", "-X", "-q", "-h", centre.folder, "-U", "postgres", "-d", "postgres"]
+    done = subprocess.run(command, input=sql.create(), text=True, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_medians_of_the_page_are_of_values_that_may_be_compared(here, centre):
+    send(here, centre)
+    centre.psql(data="UPDATE siteproof.samples SET series = 1, base = 7 WHERE node = 'n001'")
+    assert sorted(row[-1] for row in centre.ask(QUERIES[2])) == ["100000000", "7"]
+
+
 def test_the_queries_of_the_page_are_answered_by_the_newest(here, centre):
     found = []
     for run, value in enumerate([40, 100, 40], 1):
