@@ -261,7 +261,7 @@ def _facts_of(
     findings = finding.of_many([*described.not_as_stated(results), *absent])
     if expected:
         findings += described.not_stated(site, name)
-    number = len(expected) - len(missing)
+    number = sum(n in found.fields for n in expected)
     return Role(name, expected, number, missing, findings, results=results)
 
 
