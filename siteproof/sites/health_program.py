@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from siteproof import files
+from siteproof.errors import UserError
 from siteproof.installed import SUITE
 from siteproof.sites.bought import sections_of_role
 from siteproof.sites.health_keys import Health
@@ -37,7 +38,10 @@ Call = tuple[str, ...]  # a function of health_program.sh, and its words
 
 
 def text(site: Site, role: str) -> str:
-    """The program for the nodes of a role. Raises UserError if there is no such role."""
+    """The program for the nodes of a role.
+
+    Raises UserError if there is no such role, or nothing that a program could look at.
+    """
     hardware = site.hardware_of(role)
     rules = site.system.health.get(role) or Health()
     calls = [
@@ -47,6 +51,9 @@ def text(site: Site, role: str) -> str:
         *_versions(site, role),
         *_of_rules(rules),
     ]
+    if not calls and role not in site.system.health:
+        what = f"nothing is stated of role '{role}' that a node can be compared with"
+        raise UserError(site.name, f"{what}. Add 'hardware' or 'health' to system.yaml")
     lines = [
         "#!/bin/sh",
         f"# The health of a node of role {role} of {site.name}: for Slurm's HealthCheckProgram,",

@@ -250,6 +250,11 @@ def test_a_role_that_there_is_not_is_named():
         health_program.text(load("fullest"), "compte")
 
 
+def test_a_program_that_would_look_at_nothing_is_not_written():
+    with pytest.raises(UserError, match="nothing is stated of role 'compute'"):
+        health_program.text(load("smallest"), "compute")
+
+
 def test_paths_that_are_no_single_line_or_open_to_all_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path))
     shutil.copytree(SITES / "fullest", tmp_path / "fullest")
