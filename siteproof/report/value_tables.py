@@ -25,7 +25,7 @@ from siteproof.answers.expected import covered
 from siteproof.errors import UserError
 from siteproof.record import evidence_records, pair_units
 from siteproof.record.clocks import moment_of
-from siteproof.record.samples import PUBLISHED, Header, Sample, path_of
+from siteproof.record.samples import PUBLISHED, Sample, path_of
 from siteproof.record.severity import BROKEN, most_severe, of_status
 from siteproof.report.material import Material
 from siteproof.report.sections import Attached
@@ -135,7 +135,7 @@ class Tables:
     """The tables of a judgement; the jobs and baselines are those that were named."""
 
     material: Material
-    jobs: dict[int, tuple[int, Header, Sample]] = field(default_factory=dict)
+    jobs: dict[tuple[str, ...], tuple[int, Sample]] = field(default_factory=dict)
     samples: list[Row] = field(default_factory=list)
     units: list[Row] = field(default_factory=list)
 
@@ -252,16 +252,17 @@ class Tables:
             self._sample(criterion, unit, "input", one, _place(one))
 
     def _number(self, sample: Sample) -> int:
-        """The number of the job that measured it."""
+        """The number of the job that measured it; what follows from a job has the job's own."""
         head = sample.header
-        number, _, first = self.jobs.get(id(head), (len(self.jobs) + 1, head, sample))
+        key = head.session, head.system, head.partition, head.check, head.job
+        number, first = self.jobs.get(key, (len(self.jobs) + 1, sample))
         if isinstance(first, DerivedSample):  # of the inputs the file is known
             first = sample
-        self.jobs[id(head)] = number, head, first
+        self.jobs[key] = number, first
         return number
 
-    def _job(self, number: int, head: Header, sample: Sample) -> Row:
-        top = self.material.perflogs
+    def _job(self, number: int, sample: Sample) -> Row:
+        top, head = self.material.perflogs, sample.header
         path = (
             evidence_records.path_of(top, head)
             if head.session == evidence_records.FOLDER

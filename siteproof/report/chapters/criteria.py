@@ -156,7 +156,8 @@ def _of_tool(tally: Tally) -> Iterator[str]:
     if not isinstance(sample, DerivedSample):
         program = sample.conditions.get("program", sample.header.check)
         printed = sample.line or with_unit(sample.value, sample.unit)
-        yield f"{program} on {sample.node}: {printed}"
+        where = f" on {sample.node}" if sample.node else ""
+        yield f"{program}{where}: {printed}"
 
 
 def _spread(material: Material, tally: Tally) -> str:

@@ -11,7 +11,7 @@ from siteproof import units
 from siteproof.links import matrix
 from siteproof.links.matrix import Matrix
 from siteproof.links.transfers import Grade
-from siteproof.record.pair_units import as_pair, of_pairs
+from siteproof.record.pair_units import FROM, as_pair, of_pairs
 from siteproof.record.severity import Verdict, of_status
 from siteproof.report import promised
 from siteproof.report.chapters import tested
@@ -70,11 +70,12 @@ def of_all(material: Material) -> list[Matrix]:
 
 
 def headlines(site: Site, measured: Collection[str]) -> Iterator[str]:
-    """The headline metrics of pairs that have a value, or whose whole check failed."""
+    """The metrics of pairs to show that have a value, or whose whole check failed."""
     for name, metric in site.catalogue.items():
         wanted = metric.of_pairs and units.kind(metric.unit) != "text"
         names = {name, f"{name.partition('.')[0]}.*"}
-        if metric.headline and wanted and not names.isdisjoint(measured):
+        shown = metric.headline or FROM in metric.point  # all pairs of one job
+        if shown and wanted and not names.isdisjoint(measured):
             yield name
 
 

@@ -45,9 +45,23 @@ def chapter(material: Material) -> Section | None:
 
 
 def _scenario(site: Site, sample: Sample) -> str:
-    """The link, else the role of the node; and whether others have published it."""
+    """The link, else the role of the node; the rest of its point; and whether it is published."""
     name = link_of(sample) or site.role_of(sample.node) or sample.conditions.get("role", "")
-    return f"{name}, published" if sample.header.mode == PUBLISHED else name
+    rest = [f"{key} {value}" for key, value in _rest(site, sample).items()]
+    origin = "published" if sample.header.mode == PUBLISHED else ""
+    return ", ".join(filter(None, (name, *rest, origin)))
+
+
+def _rest(site: Site, sample: Sample) -> dict[str, str]:
+    """What its metric is measured at, besides the size: no median is over several of these."""
+    known = site.catalogue.get(sample.metric)  # not of each published one
+    point = known.point if known else ()
+    return {key: sample.dims[key] for key in point if key != SIZE and key in sample.dims}
+
+
+def _by_rest(site: Site, sample: Sample) -> list[tuple[int, str]]:
+    """The sort key by that: 2 tasks before 16."""
+    return [(len(value), value) for value in _rest(site, sample).values()]
 
 
 def _by_scenario(site: Site, samples: Sequence[Sample]) -> dict[str, list[Sample]]:
@@ -62,7 +76,8 @@ def _by_size(site: Site, found: Sequence[Sample]) -> Iterator[Figure]:
     of_size = [s for s in found if _BYTES.fullmatch(s.dims.get(SIZE, s.conditions.get(SIZE, "")))]
     for metric, samples in grouped((s.metric, s) for s in of_size).items():
         unit = samples[0].unit
-        by_name = _by_scenario(site, samples).items()
+        ordered = sorted(samples, key=lambda s: _by_rest(site, s))
+        by_name = _by_scenario(site, ordered).items()
         curves = {name: _curve(of_name, unit) for name, of_name in by_name}
         sizes = sorted({at for curve in curves.values() for at in curve})
         if len(sizes) > 1:

@@ -222,7 +222,7 @@ def _landmark(sample: Sample) -> str:
 
 def _applications(samples: Sequence[Sample], origin: str) -> Iterator[Table]:
     """A row an application, with a column for each of its values."""
-    good = [s for s in samples if s.status == "ok" and APPLICATION in _all(s)]
+    good = [s for s in samples if s.status == "ok" and APPLICATION in _all(s) and not of_sweep(s)]
     found = grouped(((s.header.session, _all(s)[APPLICATION]), s) for s in good)
     metrics = list(dict.fromkeys(s.metric for s in good))
     rows = [_application_row(name, own, metrics) for (_, name), own in found.items()]
