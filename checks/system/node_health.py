@@ -2,6 +2,7 @@
 
 import reframe as rfm
 from ClusterShell.NodeSet import NodeSet
+from reframe.core.builtins import variable
 
 from siteproof.checks import PerNodeCheck, session
 from siteproof.parsers import node_health
@@ -23,6 +24,8 @@ class NodeHealth(PerNodeCheck):
     headline = ("findings",)
     time_limit = "2m"
 
+    no_role = variable(str, value="the site states no health of these nodes")  # for the plan
+
     def roles_on(self, partition: str) -> list[str]:
         """Those of `health`."""
         stated = session.current().site.system.health
@@ -31,7 +34,7 @@ class NodeHealth(PerNodeCheck):
     def expected_nodes(self) -> NodeSet:
         """As every check's, where the site states `health`."""
         if not self.roles_on(self.current_partition.name):
-            self.skip("the site states no health of these nodes")
+            self.skip(self.no_role)
         return super().expected_nodes()
 
     def settings(self) -> dict[str, str]:

@@ -362,7 +362,7 @@ def _of_nodes(chunks: list[Case], site: Site, where: str) -> Row:
 
 
 def _of(case: Case, where: str, nodes: Sequence[str] = (), note: str = "", why: str = "") -> Row:
-    measured = case.get("link") or case.get("fs") or case.get("service")
+    measured = next(filter(None, map(case.get, ("link", "fs", "service", "application"))), None)
     walk = case["walk"] if case.get("walk", ALL) != ALL else ""
     words = filter(None, [case["@class"], walk, measured])
     hours, written = case["time_limit"] / 3600, len(nodes) * case["gigabytes"]
@@ -376,7 +376,7 @@ def _why_no_node(case: Case, partition: str) -> str:
     if case.get("unfit"):
         return f"the file system {case['unfit'].removeprefix(case['fs']).strip()}"
     if not case["roles"][partition]:
-        return "none of the partition's roles is measured there"
+        return case.get("no_role") or "none of the partition's roles is measured there"
     return "" if _spec(case, partition) else "nothing is missing"
 
 

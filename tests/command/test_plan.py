@@ -216,6 +216,21 @@ def test_of_many_mistakes_the_number_and_the_command_that_lists_them_are_shown(f
     assert len(lines) == 21
 
 
+def test_each_program_that_scales_has_a_row_with_its_name(folder, monkeypatch):
+    site = shutil.copytree(TOP / "site-config/testbed", folder / "sites" / "testbed")
+    program = "{command: launch x, answer: y, nodes: [2], tasks_per_node: 1, scaling: weak}"
+    with (site / "system.yaml").open("a") as file:
+        file.write(f"scaling:\n  flow: {program}\n  melt: {program}\n")
+    monkeypatch.setenv("SITEPROOF_SITES", str(site.parent))
+    rows = rows_of("--system", "testbed", "-n", "Scaling")
+    assert [row["check"] for row in rows] == ["Scaling flow", "Scaling melt"]
+
+
+def test_without_health_of_a_role_the_plan_says_what_is_not_stated():
+    (row,) = rows_of("--system", "testbed", "-n", "NodeHealth")
+    assert row["why_not"] == "the site states no health of these nodes"
+
+
 def test_a_check_of_pairs_is_one_job_on_both_sides_of_its_link():
     done, told = planned("--system", "testbed", "-n", "TcpBandwidth")
     assert done.exit_code == 0, done.output
