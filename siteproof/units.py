@@ -46,6 +46,7 @@ def _table() -> dict[str, tuple[str, Fraction]]:
         units[f"{prefix}FLOPS"] = ("flops", Fraction(factor))
         units[f"{prefix}Hz"] = ("frequency", Fraction(factor))
         units[f"{prefix}IOPS"] = ("iops", Fraction(factor))
+        units[f"{prefix}J"] = ("electrical energy", Fraction(factor))
         for kind, unit in COUNTED.items():
             units[f"{prefix}{unit}"] = (kind, Fraction(factor))
     for name, seconds in {
@@ -63,7 +64,7 @@ def _table() -> dict[str, tuple[str, Fraction]]:
     units["h/month"] = ("hours a month", Fraction(1))
     units["energies/h"] = (ENERGY_RATE, Fraction(1))
     units["problems/h"] = (PROBLEM_RATE, Fraction(1))
-    units["J"] = ("electrical energy", Fraction(1))
+    units["kWh"] = ("electrical energy", Fraction(3_600_000))
     units["hartree"] = ("energy", Fraction(1))
     units["kJ/mol"] = ("molar energy", Fraction(1))
     units["kJ/mol/ps"] = ("drift of a molar energy", Fraction(1))
