@@ -323,8 +323,10 @@ def _cell(one: Matrix, pair: Pair) -> Text:
 
 
 def _bad(title: str, one: Matrix) -> None:
-    """The culprits with all of their pairs in a row each, then links; the worst first."""
-    print_wrapped(title)
+    """The culprits with all of their pairs in a row each, then links; the worst first.
+
+    Nothing where a block of nodes, named below, explains all of them.
+    """
     rows: list[Sequence[object]] = []
     for culprit in one.blame.culprits[:MAX_PAIRS_LISTED]:
         pairs = count(sum(culprit.node in pair for pair in one.blame.bad), "bad pair")
@@ -337,7 +339,9 @@ def _bad(title: str, one: Matrix) -> None:
         share = "-" if failed or deficit < 0 else f"{deficit:.0%}"
         rows.append((*pair, value, share, "this link"))
     columns = ("from", "to", "value", "worse than the others by", "explained by")
-    print_table(table(columns, rows))
+    if rows:
+        print_wrapped(title)
+        print_table(table(columns, rows))
     lists = (links, one.blame.culprits)
     if left := sum(max(len(found) - MAX_PAIRS_LISTED, 0) for found in lists):
         print_wrapped(f"{left} more are not shown, see --json")

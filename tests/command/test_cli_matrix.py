@@ -1,5 +1,6 @@
 """`siteproof matrix`: pairs, their days, and a last line that says who is behind the bad ones."""
 
+import itertools
 import random
 
 import nets
@@ -321,3 +322,18 @@ def test_a_latency_has_days_without_classes(net):
     done = net.ask("--daily", metric="Latency.round_trip")
     assert "120.0 120.0 120.0" in done.out
     assert answer_lines(done.out)[-1] == "Latency.round_trip: none of 1 pairs failed on any day"
+
+
+def test_pairs_that_a_slow_trunk_explains_leave_no_table_without_rows(net):
+    net.describe(count=6, pattern="all", criteria="{}\n")
+    far = {"n5", "n6"}
+    nodes = [f"n{number}" for number in range(1, 7)]
+    net.keep(
+        [
+            ok(f"{a}>{b}", "2.8" if len({a, b} & far) == 1 else f"9.{number}")
+            for number, (a, b) in enumerate(itertools.permutations(nodes, 2))
+        ]
+    )
+    done = net.ask()
+    assert done.code == 1 and "between n[5-6] and n[1-4]" in " ".join(done.out.split()), done
+    assert "explained by" not in done.out
