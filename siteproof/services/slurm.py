@@ -27,8 +27,10 @@ MAX_NAMED = 3  # what is not as promised, in a reason
 
 def test(job: Job, steps: Steps) -> None:
     """All cases that the site names, or all; one that fails does not keep the others."""
-    with steps.step("submit"):
+    with steps.step("configuration"):
         bench = _Bench(job, _cluster(job))
+    with steps.step("submit"):  # not the first: what it leaves is removed if it fails, too
+        bench.until = time.monotonic() + job.seconds - 1.5 * client.TIMEOUT
         chosen = [name for name in CASES if name in (job.service.cases or CASES)]
         for name in chosen:
             bench.begin(name)
@@ -48,7 +50,11 @@ def _cluster(job: Job) -> Cluster:
         )
     own = configured.parse_partitions(partitions).get(job.service.address)
     if own is None:
-        raise StepFailed(f"Slurm has no partition '{job.service.address}'")
+        why = f"Slurm has no partition '{job.service.address}' that this user may see"
+        raise StepFailed(why)
+    if not own.up:
+        raise StepFailed(f"partition '{own.name}' is not UP: none of its jobs would start")
+    client.accounted(["1"])  # raises what sacct says where slurmdbd does not answer
     there = {name: one for name, one in configured.parse_nodes(nodes).items() if name in own.nodes}
     return Cluster(job.service, settings, there, _stated(sites.load(job.system), own.name))
 
@@ -73,7 +79,7 @@ class _Bench:
     job: Job
     cluster: Cluster
     numbers: dict[str, dict[str, str]] = field(default_factory=dict)
-    refused: dict[str, UserError] = field(default_factory=dict)
+    refused: dict[str, Exception] = field(default_factory=dict)
     until: float = 0.0
 
     def begin(self, name: str) -> None:
@@ -82,8 +88,11 @@ class _Bench:
         if case.late or self._absent(case):
             return
         try:
+            if time.monotonic() > self.until:
+                why = "not submitted: Slurm took too long for the jobs before"
+                raise StepFailed(why, "timeout")
             self._submit_all(name, case)
-        except UserError as error:
+        except (UserError, StepFailed) as error:
             self.refused[name] = error
 
     def prove(self, name: str, steps: Steps) -> None:
@@ -91,6 +100,14 @@ class _Bench:
         case = CASES[name]
         if why := self._absent(case):
             raise StepFailed(why, "absent")
+        try:
+            self._prove(name, case, steps)
+        except (UserError, StepFailed) as error:
+            if not (lacks := case.lacks(self.cluster)):
+                raise
+            raise StepFailed(f"{error}; {lacks}", getattr(error, "status", "generic")) from None
+
+    def _prove(self, name: str, case: Case, steps: Steps) -> None:
         if name in self.refused:
             raise self.refused[name]
         self.until = time.monotonic() + SHARE * self.job.seconds
@@ -148,7 +165,7 @@ class _Bench:
                 found.update(one.nodes if one.state == "RUNNING" else "")
             return "" if found else f"job {number} does not run yet"
 
-        self._wait(waits)
+        self._wait(waits, number)
         return str(found[0])
 
     def _ended(self, name: str, batch: Batch) -> list[JobRecord]:
@@ -156,22 +173,27 @@ class _Bench:
         number, found = self.numbers[name][batch.name], list[JobRecord]()
 
         def waits() -> str:
-            found[:] = client.accounted([number])
+            try:
+                found[:] = client.accounted([number])
+            except UserError as error:  # slurmdbd may be restarted at any time
+                return str(error)
             left = [one for one in last_runs(found) if not one.over]
             over = len(last_runs(found)) - len(left)
             if over >= batch.records or any(one.state == "PREEMPTED" for one in found):
                 return ""  # Slurm keeps a job that was preempted waiting for minutes
-            state = left[-1].state if left else "not in the accounting"
-            return f"{over} of {batch.records} over; job {number} is {state}"
+            state = left[-1].state if left else "not"
+            return f"{over} of {batch.records} over; job {number} is {state} in the accounting"
 
-        self._wait(waits)
+        self._wait(waits, number)
         return found
 
-    def _wait(self, still: Callable[[], str]) -> None:
+    def _wait(self, still: Callable[[], str], number: str) -> None:
         """Look until nothing is left to wait for, or the case has had its time."""
         while left := still():
             if time.monotonic() > self.until:
-                raise StepFailed(f"{left} after {SHARE * self.job.seconds:g} s", "timeout")
+                why = client.why_pending(number)
+                after = f" after {SHARE * self.job.seconds:g} s" + (f": {why}" if why else "")
+                raise StepFailed(left + after, "timeout")
             time.sleep(PAUSE)
 
     @contextmanager
@@ -197,7 +219,7 @@ class _Bench:
 
 def found(job: Job) -> list[str]:
     """The names of this user's jobs, and of reservations, that tests have made."""
-    return sorted(name for name in client.own_names() if name.startswith(PREFIX))
+    return [name for name in client.own_names() if name.startswith(PREFIX)]
 
 
 def remove(job: Job, name: str) -> None:

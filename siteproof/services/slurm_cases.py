@@ -411,7 +411,7 @@ CASES: Mapping[str, Case] = {
         figures=_shares,
     ),
     "memory": Case(
-        _these(Batch("job", _HOLD.format(HELD, "sleep 60"), (f"--mem={ASKED}M", LOOK_OFTEN))),
+        _these(Batch("job", _HOLD.format(HELD, "sleep 30"), (f"--mem={ASKED}M", LOOK_OFTEN))),
         _killed,
         _enforces_memory,
     ),

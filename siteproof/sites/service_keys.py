@@ -385,7 +385,7 @@ class Service(Graded):
     def most_steps(self) -> int:
         """How many steps one test of it has at most, with the removal of what it has created."""
         if self.kind == SLURM:
-            return len(get_args(SlurmCase)) + 2
+            return len(get_args(SlurmCase)) + 3
         return 12 if self.kind != "openstack" else 3 + 36 * self.trials
 
     @property

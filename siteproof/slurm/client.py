@@ -178,16 +178,16 @@ def accounted(jobs: Sequence[str]) -> list[accounting.JobRecord]:
     return accounting.parse_jobs(_ask(["sacct", *words]))
 
 
-def own_names() -> set[str]:
-    """The names of this user's jobs that are not over, and of reservations for this user.
+def own_names() -> list[str]:
+    """The names of this user's jobs that are not over, and then of reservations for this user.
 
-    Raises UserError.
+    Slurm deletes no reservation that a job waits for. Raises UserError.
     """
     states = "pending,running,configuring,suspended,requeued"
     jobs = _ask(["squeue", "-h", "--me", "-t", states, "-o", "%j"])
     user = getpass.getuser()
-    reserved = {name for name, one in reservations().items() if user in one.users}
-    return reserved.union(jobs.splitlines())
+    reserved = [name for name, one in reservations().items() if user in one.users]
+    return [*dict.fromkeys(jobs.splitlines()), *reserved]
 
 
 def cancel(name: str) -> None:
@@ -389,8 +389,10 @@ def _ask(argv: Sequence[str]) -> str:
         raise _missing(argv[0]) from None
     except OSError as error:
         raise UserError(argv[0], f"cannot be run: {error.strerror}") from None
-    except subprocess.TimeoutExpired:
-        raise UserError(argv[0], f"no answer from Slurm within {TIMEOUT} s") from None
+    except subprocess.TimeoutExpired as error:
+        printed = (error.stderr or b"").decode(errors="replace").strip().splitlines()[-1:]
+        why = "".join(f"; {line.strip()}" for line in printed)  # such as: sleeping and retrying
+        raise UserError(argv[0], f"no answer from Slurm within {TIMEOUT} s{why}") from None
     if done.returncode:
         # scontrol reports some errors on stdout, in its last line.
         printed = done.stderr.splitlines() or done.stdout.splitlines()[-1:]

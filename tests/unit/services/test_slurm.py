@@ -1,5 +1,6 @@
 """The cases of Slurm on recorded accounts, and a test of them with Slurm's client replaced."""
 
+import getpass
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +18,7 @@ from siteproof.sites import Hardware, Service
 from siteproof.slurm.accounting import parse_jobs
 from siteproof.slurm.client import Cause, Failure
 from siteproof.slurm.configured import parse_nodes
+from siteproof.slurm.records import Reservation
 from siteproof.units import Quantity
 
 OUTPUTS = Path(__file__).parents[1] / "slurm" / "outputs"
@@ -178,6 +180,8 @@ def test_a_mistake_in_the_entry_is_named(keys, why):
     assert why in str(error.value)
 
 
+CLUSTER = slurm._cluster
+
 # ---- the test, with Slurm's client replaced
 
 
@@ -186,7 +190,8 @@ def client(monkeypatch):
     """Slurm that takes each job and ends it at once, as `ends` has it by the number."""
 
     class Client:
-        submitted, changed, ends = [], [], {}
+        def __init__(self):
+            self.submitted, self.changed, self.ends = [], [], {}
 
         def submit(self, words):
             if "--gres=slot:1" in words:
@@ -243,6 +248,50 @@ def test_what_this_user_may_not_or_the_site_does_not_state_is_absent_unless_prom
 def test_only_names_that_tests_make_are_found(monkeypatch, tmp_path):
     monkeypatch.setattr(slurm.client, "own_names", lambda: {"wrap", MARK, "my-siteproof-job"})
     assert slurm.found(job(tmp_path, **ENTRY)) == [MARK]
+
+
+def test_a_reservation_is_found_after_the_jobs_that_wait_for_it(monkeypatch, tmp_path):
+    own, jobs = f"{MARK}-a", f"{MARK}-z\n{MARK}-z\n"
+    monkeypatch.setattr(slurm.client, "_ask", lambda words: jobs)
+    reserved = Reservation(own, 0, HERE, (getpass.getuser(),))
+    monkeypatch.setattr(slurm.client, "reservations", lambda: {own: reserved})
+    assert slurm.found(job(tmp_path, **ENTRY)) == [f"{MARK}-z", own]
+
+
+@rows(
+    "state, address, asked, why",
+    [
+        ("DOWN", "compute", None, "partition 'compute' is not UP"),
+        ("UP", "other", None, "Slurm has no partition 'other' that this user may see"),
+        ("UP", "compute", UserError("sacct", "Connection refused"), "sacct: Connection refused"),
+    ],
+)
+def test_where_no_case_can_be_proved_no_job_is_submitted(
+    tmp_path, monkeypatch, client, state, address, asked, why
+):
+    def accounted(numbers):
+        if asked:
+            raise asked
+
+    partition = f"PartitionName=compute Nodes=node[001-008] State={state}\n"
+    nodes = NODE.format(1, "plain", "(null)")
+    monkeypatch.setattr(slurm, "_cluster", CLUSTER)
+    monkeypatch.setattr(slurm.client, "settings", lambda: SETTINGS)
+    monkeypatch.setattr(slurm.client, "configured", lambda: (nodes, partition))
+    monkeypatch.setattr(slurm.client, "accounted", accounted)
+    found = tried(tmp_path, address=address)
+    assert found.keys() == {"configuration"} and found["configuration"][1].startswith(why)
+    assert client.submitted == []
+
+
+def test_what_slurm_is_not_configured_for_is_in_the_reason_of_a_case_that_is_promised(
+    tmp_path, monkeypatch, client
+):
+    less = SETTINGS | {"JobRequeue": "0"}
+    monkeypatch.setattr(slurm, "_cluster", lambda job: Cluster(job.service, less, NODES))
+    client.ends = {"1": {"state": "CANCELLED"}}
+    status, why = tried(tmp_path, cases=["requeue"])["requeue"]
+    assert status == "invalid" and why.endswith("CANCELLED, exit code 0:0; JobRequeue is 0")
 
 
 def test_a_path_of_an_epilog_is_no_command():
