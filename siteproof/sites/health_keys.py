@@ -16,7 +16,7 @@ LocalPath = Annotated[
 Spool = Annotated[
     str,
     shaped(
-        rf"(?=/)(?!.*/\.\.?(/|$))(?!/(tmp|var/tmp|dev|proc|sys|run)(/|$))(?!/$){_PRINTABLE}",
+        rf"(?=/)(?!.*/(\.\.?)?(/|$))(?!/(tmp|var/tmp|dev|proc|sys|run)(/|$))(?!/$){_PRINTABLE}",
         "a folder for a record",
         "an absolute path of printable ASCII, and none in a folder in which all users may write",
     ),

@@ -58,7 +58,7 @@ def text(site: Site, role: str) -> str:
         "#!/bin/sh",
         f"# The health of a node of role {role} of {site.name}: for Slurm's HealthCheckProgram,",
         "# Prolog or Epilog. Made by 'siteproof health' from the site: do not edit.",
-        f"spool={shlex.quote(rules.spool)}",
+        f"spool={shlex.quote(rules.spool.rstrip('/'))}",
         f"drain={'yes' if rules.drain else 'no'}",
         "stated() {",
         *(f"    {shlex.join(call)}" for call in calls or [(":",)]),

@@ -10,7 +10,7 @@ umask 022
 PATIENCE=0.5    # seconds for all file systems of `free` together
 LONGEST=400     # bytes of what is wrong
 LARGEST=65536   # bytes of the record, which then gets the name NAME.old
-wrong='' late='' watchdog='' value=''
+wrong='' late='' silent='' watchdog='' value=''
 
 bad() { wrong="$wrong${wrong:+; }$1"; }
 
@@ -186,19 +186,20 @@ leftover_processes() { # LIMIT: of users none of whose processes belongs to a jo
 of_job() { # FILE: whether a list of cgroups has one of a job
     [ -r "$1" ] || return 0 # it has ended
     while read -r group; do
-        case $group in */job_[0-9]*) return 0 ;; esac
+        case $group in
+            */user.slice/*) ;; # its user names what is below
+            */job_[0-9]*) return 0 ;;
+        esac
     done 2>/dev/null <"$1"
     return 1
 }
 
 free() { # PATH KIB TEXT: in the background, as nothing ends a process whose file system hangs
-    [ -z "$late" ] || return 0
+    [ -z "$silent" ] || return 0
     if [ -z "$watchdog" ]; then
         trap 'late=yes' USR1
-        (
-            sleep "$PATIENCE"
-            kill -s USR1 $$
-        ) >/dev/null 2>&1 &
+        # More than once, as a signal before `wait` does not end it.
+        while sleep "$PATIENCE" && kill -s USR1 $$; do :; done >/dev/null 2>&1 &
         watchdog=$!
     fi
     (
@@ -212,7 +213,7 @@ free() { # PATH KIB TEXT: in the background, as nothing ends a process whose fil
         0) ;;
         1) bad "less than $3 free in $1" ;;
         2) bad "$1 cannot be read" ;;
-        *) late=yes; bad "$1 does not answer" ;;
+        *) silent=yes; bad "$1 does not answer" ;;
     esac
 }
 
@@ -231,10 +232,11 @@ clock_offset() { # MICROSECONDS TEXT
     [ $((seconds * 1000000 + micro - 1000000)) -le "$1" ] || bad "the clock is off by more than $2"
 }
 
-is_safe() { # whether only this user can change the folder and the record
-    [ -d "$spool" ] && [ ! -L "$spool" ] && [ -O "$spool" ] || return 1
-    case $(stat -c %a "$spool") in *[2367] | *[2367]?) return 1 ;; esac
-    [ ! -L "$record" ] && { [ ! -e "$record" ] || { [ -f "$record" ] && [ -O "$record" ]; }; }
+is_safe() { # whether this folder is `spool` and no link, and only this user can change it
+    above=$(cd -P -- "${spool%/*}/" && pwd -P) || return 1
+    [ "$(pwd -P)" = "${above%/}/${spool##*/}" ] && [ -O . ] || return 1
+    case $(stat -c %a .) in '' | *[2367] | *[2367]?) return 1 ;; esac
+    [ ! -L health ] && { [ ! -e health ] || { [ -f health ] && [ -O health ]; }; }
 }
 
 take_out() { # drain this node, unless it is out of service; false where Slurm does not answer
@@ -252,31 +254,36 @@ take_out() { # drain this node, unless it is out of service; false where Slurm d
 
 note() { # append the state to the record if it is another than the last one
     [ -d "$spool" ] || mkdir "$spool" 2>/dev/null
-    is_safe || { problem="$spool is not a folder that only this user can write to"; return; }
-    last=$(tail -n 1 "$record" 2>/dev/null)
+    # In it, so that nobody can put another folder in its place meanwhile.
+    if ! cd -P -- "$spool" 2>/dev/null || ! is_safe; then
+        problem="$spool is not a folder that only this user can write to"
+        return
+    fi
+    last=$(tail -n 1 health 2>/dev/null)
     [ "${last#* }" != "$state" ] || return 0
     if [ "$drain" = yes ] && [ -n "$wrong" ]; then
         take_out || { problem="not drained, as Slurm does not answer"; return; }
     fi
-    if [ -e "$record" ] && [ "$(stat -c %s "$record")" -ge $LARGEST ]; then
-        mv -f "$record" "$record.old"
+    if [ -e health ] && [ "$(stat -c %s health)" -ge $LARGEST ]; then
+        mv -f health health.old
     fi
-    { echo "$(date +%s) $state" >>"$record"; } 2>/dev/null || problem="$record cannot be written"
+    { printf '%s %s\n' "$(date +%s)" "$state" >>health; } 2>/dev/null ||
+        problem="$record cannot be written"
 }
 
 report() { # for the check NodeHealth: the state, and what the record has
-    echo "now $state"
+    printf 'now %s\n' "$state"
     if [ ! -L "$record" ] && [ -f "$record" ] && [ -r "$record" ]; then
         tail -n 200 "$record" | {
             count=0
-            while read -r line; do
-                echo "record $line"
+            while IFS= read -r line; do
+                printf 'record %s\n' "$line"
                 count=$((count + 1))
             done
             echo "records $count"
         }
     else
-        echo "unreadable record no readable file $record"
+        printf 'unreadable record no readable file %s\n' "$record"
         echo "records 0"
     fi
     echo "end node health"
@@ -293,7 +300,7 @@ if [ "${1:-}" = --report ]; then
     exit 0
 fi
 note
-echo "$state${problem:+; $problem}"
+printf '%s\n' "$state${problem:+; $problem}"  # echo of dash changes backslashes
 [ "$state$problem" != OK ] || exit 0
 case ${SLURM_SCRIPT_CONTEXT:-} in
     # Slurm drains a node whose prolog or epilog fails.

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -141,7 +142,8 @@ def test_what_is_not_as_stated_is_in_one_line(node):
 
 def test_only_processes_of_users_without_a_job_are_left_over(node):
     node.tool("stat", f'[ "$2" = "%u %n" ] && cat {node.top}/owners || exec /usr/bin/stat "$@"')
-    node.has("proc/2/cgroup", "0::/user.slice\n")
+    manager = "0::/user.slice/user-1002.slice/user@1002.service"
+    node.has("proc/2/cgroup", f"{manager}/app.slice/job_1.service\n")  # as a user may name it
     node.has("proc/3/cgroup", "0::/system.slice/slurmstepd.scope/job_5/step_0/user/task_0\n")
     owner = f"{{}} {node.top}/proc/{{}}\n"
     of_user_with_job = owner.format(1001, 2) + owner.format(1001, 3)
@@ -155,6 +157,21 @@ def test_a_file_system_that_hangs_does_not_hang_it(node):
     node.tool("stat", '[ "$1" = -f ] && exec sleep 6 || exec /usr/bin/stat "$@"')
     begun = time.monotonic()
     done = node.run("--report", patience="0.5")
+    assert f"{node.top} does not answer" in done.stdout
+    assert time.monotonic() - begun < 5
+
+
+def test_a_limit_that_passes_between_two_steps_hangs_nothing_and_skips_nothing(node):
+    text = health_program.text(load("fullest"), "compute")
+    slow = "sleep 0.3\n"
+    done = node.run("--report", text=text.replace("    free ", f"{slow}free "), patience="0.1")
+    assert done.stdout.startswith("now OK\n")
+    two = text.replace("    free ", f"free / 1 x\n{slow}free ")
+    done = node.run("--report", text=two, patience="0.1")
+    assert done.stdout.startswith(f"now BAD {node.top} does not answer\n")
+    node.tool("stat", '[ "$1" = -f ] && exec sleep 6 || exec /usr/bin/stat "$@"')
+    begun = time.monotonic()
+    done = node.run("--report", text=text.replace("wait $!", f"{slow}wait $!"), patience="0.1")
     assert f"{node.top} does not answer" in done.stdout
     assert time.monotonic() - begun < 5
 
@@ -175,6 +192,23 @@ def test_only_changes_are_recorded(node):
     assert "record 1 BAD" not in node.run("--report").stdout
 
 
+def test_a_path_that_echo_would_change_is_one_line_and_recorded_once(node):
+    for path in ("/a b", "/a\\c/x", "/a\nb"):
+        text = health_program.text(_with_scratch(load("fullest"), path), "compute")
+        first, again = node.run(text=text).stdout, node.run(text=text).stdout
+        escaped = health_program._as_in_mounts(path)
+        assert first == again == f"BAD {escaped} is not mounted as lustre\n"
+        assert node.recorded()[-1] == first.strip()
+        assert f"record {int(time.time()) // 1000}" in node.run("--report", text=text).stdout
+    assert len(node.recorded()) == 3
+
+
+def _with_scratch(site, path):
+    scratch = site.system.file_systems["scratch"].model_copy(update={"path": path})
+    system = site.system.model_copy(update={"file_systems": {"scratch": scratch}})
+    return replace(site, system=system)
+
+
 def test_nothing_is_recorded_where_others_could_write(node):
     target = node.top / "target"
     node.spool.mkdir()
@@ -187,6 +221,18 @@ def test_nothing_is_recorded_where_others_could_write(node):
     node.spool.symlink_to(node.top / "other")
     assert node.run().returncode == 1
     assert not target.exists()
+
+
+def test_a_folder_that_becomes_a_link_while_it_is_checked_gets_no_record(node):
+    target, moved = node.top / "target", node.top / "moved"
+    target.mkdir()
+    swap = f"mv {node.spool} {moved}; ln -s {target} {node.spool}; exec /usr/bin/stat"
+    node.tool("stat", f'[ "$2" = %a ] && {{ {swap} "$@"; }}; exec /usr/bin/stat "$@"')
+    node.run()
+    assert not [*target.iterdir()] and (moved / "health").exists()
+    shutil.rmtree(moved)
+    node.run()  # the folder of another place, which only this user can write to
+    assert not [*target.iterdir()]
 
 
 def test_it_drains_where_the_site_says_so_and_leaves_alone_what_others_drained(node):
@@ -260,7 +306,8 @@ def test_paths_that_are_no_single_line_or_open_to_all_are_refused(tmp_path, monk
     shutil.copytree(SITES / "fullest", tmp_path / "fullest")
     path = tmp_path / "fullest" / "system.yaml"
     text = path.read_text()
-    for spool in ("/tmp/x", "/var/tmp", "/var/../tmp/x", "spool", "/", r"'/a\nb'", '"/a\\nb"'):
+    of_all = ("/tmp/x", "//tmp/x", "/var//tmp/x")
+    for spool in (*of_all, "/var/tmp", "/var/../tmp/x", "spool", "/", r"'/a\nb'", '"/a\\nb"'):
         path.write_text(text.replace("spool: /var/spool/siteproof", f"spool: {spool}"))
         site, documents = examine("fullest")
         assert (site is None) == (spool != r"'/a\nb'"), spool
