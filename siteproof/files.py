@@ -368,8 +368,21 @@ def append(path: Path, line: bytes, *, below: Path, limit: int = OUTPUT) -> None
             raise UserError(path, "written only in part", hint="Is the disk full?")
 
 
+def remove(path: Path, *, below: Path, may_remove: Callable[[int], bool]) -> None:
+    """Remove a regular file, if it is there; never through a link. below: as of `read`.
+
+    may_remove: whether it may be removed, by its descriptor.
+    Raises OSError if it cannot be removed, and UserError if it must not be.
+    """
+    parts = path.relative_to(below).parts
+    name = _plain(parts[-1], path)
+    with suppress(FileNotFoundError), _walked(path, below, parts[:-1]) as handles:
+        _must_give_way(path, name, handles[-1], may_remove)
+        os.unlink(name, dir_fd=handles[-1])
+
+
 def _must_give_way(path: Path, name: str, folder: int, may_replace: Callable[[int], bool]) -> None:
-    """Raises UserError if something of that name must not be replaced."""
+    """Raises UserError if something of that name must not be replaced or removed."""
     try:
         with _explained(path):
             handle = os.open(name, _FILE, dir_fd=folder)

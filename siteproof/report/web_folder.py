@@ -52,6 +52,7 @@ YEAR = 365  # days of a strip
 BAR = 3  # days of a bar where no other follows, as one day is less than half a pixel
 WAIT, LOOK_EVERY = 60.0, 0.1  # seconds, for another operator who puts a page in its place
 LEFTOVER = 3600.0  # seconds after which nobody still writes a draft
+MAX_FILES = 10**6  # of a folder
 LONGEST_NAME = 120  # characters of a file's name; a file system takes 255
 MARK = b'<meta name="generator" content="Siteproof">'  # of each page, near its begin
 HEAD = 2048  # bytes in which it is
@@ -226,12 +227,12 @@ def read(folder: Path) -> dict[str, Page]:
     """What is known of each page, by its file; nothing where that cannot be understood."""
     try:
         record = files.read_json(folder / STATE, below=folder, limit=files.OUTPUT)
-        pages = [_checked(one) for one in record]
+        pages = {page.file: page for page in map(_checked, record)}
     except files.Unread:
         raise  # the file may be whole
     except (FileNotFoundError, UserError, ValueError, TypeError):
         return {}
-    return {page.file: page for page in pages}
+    return pages
 
 
 def _checked(record: object) -> Page:
@@ -242,6 +243,8 @@ def _checked(record: object) -> Page:
     if any(type(record[name]) is not kind for name, kind in kinds.items()):
         raise ValueError("not a page")
     page = Page(**record)
+    if not page.system:  # its page would not lie in the folder
+        raise ValueError("not a page")
     moments = filter(None, (page.first, page.last, page.made, page.removed))
     if any(datetime.fromisoformat(moment).year not in YEARS for moment in moments):
         raise ValueError("not a time")
@@ -288,7 +291,8 @@ def settle(folder: Path, system: str, before: Mapping[str, Page], now: Collectio
                 known[page.file] = replace(page, removed=moment)
             else:  # newer sessions have a campaign, and pages of their own
                 del known[page.file]
-                (folder / page.file).unlink(missing_ok=True)
+                with suppress(UserError):  # a file of somebody else stays
+                    files.remove(folder / page.file, below=folder, may_remove=_is_ours)
         _save(folder, known)
 
 
@@ -312,12 +316,21 @@ def _save(folder: Path, pages: Mapping[str, Page]) -> None:
     record = json.dumps([asdict(page) for page in pages.values()], indent=0)
     files.write(folder / STATE, record.encode(), below=folder)
     _write(folder / INDEX, _index(pages.values()), folder)
-    now = (folder / INDEX).stat().st_mtime
     for place in {folder, *((folder / name).parent for name in pages)}:
-        for draft in place.glob(".*.tmp"):  # of a process that was killed
-            with suppress(OSError):
-                if _DRAFT.fullmatch(draft.name) and now - draft.lstat().st_mtime > LEFTOVER:
-                    draft.unlink()
+        with suppress(OSError, UserError):
+            _tidy(place, folder, (folder / INDEX).stat().st_mtime)
+
+
+def _tidy(place: Path, folder: Path, now: float) -> None:
+    """Remove the drafts of processes that were killed. Raises OSError, UserError."""
+
+    def is_old(handle: int) -> bool:
+        return now - os.fstat(handle).st_mtime > LEFTOVER
+
+    for name in files.names(place, below=folder, most=MAX_FILES):
+        if _DRAFT.fullmatch(name):
+            with suppress(OSError, UserError):
+                files.remove(place / name, below=folder, may_remove=is_old)
 
 
 def _write(path: Path, text: bytes, folder: Path) -> None:

@@ -97,6 +97,8 @@ def test_a_page_is_current_until_its_inputs_or_its_file_change(tmp_path):
     [
         lambda one: {**one, "place": "1"},
         lambda one: {**one, "more": ""},
+        lambda one: {**one, "system": ""},  # its page would be in /
+        lambda one: {**one, "campaign": "\ud800"},
         lambda one: {**one, "last": "yesterday"},
         lambda one: {**one, "last": "0001-01-01T00:00:00+14:00"},
         lambda one: [one],
@@ -227,3 +229,25 @@ def test_a_draft_of_a_killed_operator_is_removed_after_an_hour(tmp_path):
         os.utime(path, (1, 1))
     put(tmp_path, page("spring"))
     assert not old.exists() and own.exists() and new.exists()
+
+
+@pytest.mark.parametrize("place", ["a link", "a foreign page"])
+def test_a_page_that_is_gone_removes_no_file_of_others(place, tmp_path):
+    folder, other = tmp_path / "www", tmp_path / "other"
+    put(folder, page(""))
+    put(folder, page("winter"))
+    own = folder / "here"
+    if place == "a link":
+        own.rename(other)
+        own.symlink_to(other)
+    else:
+        other.symlink_to(own)
+        (own / "newest.html").write_text("My own page")
+    draft = other / f".{'0' * 16}.tmp"
+    draft.touch()
+    os.utime(draft, (0, 0))
+    before = web_folder.read(folder)
+    web_folder.settle(folder, "here", before, ())
+    assert (other / "newest.html").exists()
+    assert [*web_folder.read(folder)] == ["here/winter@2026-11-29.html"]
+    assert draft.exists() == (place == "a link")
