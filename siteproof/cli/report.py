@@ -22,6 +22,7 @@ from siteproof.record.sessions import Sessions
 from siteproof.report import assemble, brief, html, markdown, material, web_folder
 from siteproof.report.material import Material
 from siteproof.sites import Site
+from siteproof.sites import site as sites
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement
 
@@ -99,6 +100,7 @@ def _keep(folder: Path, system: str) -> None:
     shared.refuse_strangers(folder)
     if folder.exists() and not folder.is_dir():
         raise UserError("--site", f"{folder} is not a folder")
+    _refuse_inputs(folder)
     web_folder.refuse_foreign(folder)
     site = shared.site_of(system, whole=True)
     kept = _Kept(folder, site)
@@ -109,6 +111,14 @@ def _keep(folder: Path, system: str) -> None:
     if kept.errors:
         raise UserErrors(kept.errors)
     click.echo(f"{folder / web_folder.INDEX}: {kept.counts()}")
+
+
+def _refuse_inputs(folder: Path) -> None:
+    """Refuse a folder of what pages are made from. Raises UserError."""
+    for top in (files.perflogs(), files.stages(), sites.folder()):
+        if folder.resolve().is_relative_to(top.resolve()):
+            what = f"{folder} is in {top}, from which the pages are made"
+            raise UserError("--site", what, hint="Name a folder that has nothing else")
 
 
 class _Kept:

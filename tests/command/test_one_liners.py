@@ -17,7 +17,7 @@ from fleets import broken, furnish, good
 PAGE = (TOP / "docs/daily.md").read_text(encoding="utf-8")
 CHAPTER = PAGE.partition("## Mail, chat and Alertmanager")[2].partition("\n## ")[0]
 MAIL, CHAT, ALERTS = re.findall(r"^```\n(.*?)^```$", CHAPTER, re.MULTILINE | re.DOTALL)
-NASTY = "it's \"bad\" $(touch ran) `touch ran`; <!channel> & \\\n'second' line"
+NASTY = "'\" $(touch ran) `touch ran`; <!channel> @all & \\\n'second' line"
 ALERTMANAGER = "localhost:9093"
 SILENT = "route: {receiver: none}\nreceivers: [{name: none}]\n"
 
@@ -45,7 +45,7 @@ def run(here, line):
 def brief(here):
     """What the lines send; it has the answer."""
     text = here.ask("report", "--brief").out.rstrip("\n")
-    assert "$(touch ran) `touch ran`; <!channel>" in text
+    assert "$(touch ran) `touch ran`; <!channel> @all" in text
     return text
 
 
@@ -125,7 +125,8 @@ def test_a_chat_gets_the_paragraph_as_text_and_mentions_nobody(here):
     assert done.code == 0, done
     [(path, body)] = kept
     sent = json.loads(body)["text"]
-    assert path == "/services/T0/B0" and "<" not in sent and ">" not in sent
+    assert path == "/services/T0/B0" and not re.search("[<>]|@[a-z]", sent)
+    sent = sent.replace("@ ", "@")
     assert sent.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&") == text
 
 

@@ -122,6 +122,17 @@ def test_a_folder_of_others_and_options_of_one_page_are_refused(here, tmp_path):
         assert code == 2 and "--site with --system" in text
 
 
+@pytest.mark.parametrize("place", ["data/perflogs", "data/perflogs/here", "data/stage", "sites"])
+def test_no_page_is_kept_where_samples_or_sites_are(place, here, tmp_path):
+    here(1, "autumn")
+    (tmp_path / "link").symlink_to(tmp_path / place)
+    before = sorted(tmp_path.rglob("*"))
+    for name in (place, "link"):
+        code, text = ask("report", "--site", str(tmp_path / name))
+        assert code == 2 and "from which the pages are made" in text
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_two_operators_at_once_end_with_a_whole_folder(here, tmp_path):
     for run, name in enumerate(("autumn", "winter"), start=1):
         here(run, name)
