@@ -13,10 +13,12 @@ from checks.apps.lammps import Lammps
 from checks.apps.workload import SCRIPT
 from checks.cpu.hpl import MKL, NB, QUICK, Hpl
 from siteproof.checks import ApplicationCheck, SweepCheck, session, standard
+from siteproof.collect.of_system import WITHOUT
 from siteproof.errors import UserError
 from siteproof.parsers import own_program
 from siteproof.record.manifest import Manifest, OfItsKind
 from siteproof.record.point import folder_of
+from siteproof.record.samples import Sample
 from siteproof.sites import Site, job_keys
 from siteproof.sites.key_types import parse_tolerance
 from siteproof.sites.system import Scaled
@@ -27,6 +29,7 @@ FEATURES = {"hpl": Hpl.features, "hpcg": Hpcg.features, "lammps": Lammps.feature
 APPLICATIONS: Mapping[str, type[ApplicationCheck]] = {"hpcg": Hpcg, "lammps": Lammps}
 HALF = "50 %"  # of the memory: what contracts require of HPL at least
 OWN = "own"  # the program that is a command of the site's
+ENERGY = "energy"  # a metric, and its fact
 START = "echo program=own >>facts\nmkdir work && cd work || exit"
 
 
@@ -129,7 +132,7 @@ class Scaling(SweepCheck):
     def collect(self) -> None:
         """With the energy of each point, where Slurm accounts that of the steps."""
         energy: dict[str, int] = {}
-        reason = "Slurm accounts none"
+        reason = "Slurm accounts none" if self.in_batch else "without Slurm none is accounted"
         for job in self.plan.jobs if self.in_batch else ():
             try:
                 steps = client.energy(job)
@@ -139,10 +142,15 @@ class Scaling(SweepCheck):
             for number, point in self.points.items():
                 if joules := steps.get(f"siteproof-{folder_of(number)}"):
                     energy[str(point.nodes)] = joules
-        self.plan.facts = {**self.plan.facts, "energy": energy}
+        without = {ENERGY: f"no energy: {reason}"}
+        self.plan.facts = {**self.plan.facts, ENERGY: energy, WITHOUT: without}
         if not energy:
-            self.plan.provenance = {**self.plan.provenance, "energy": f"none: {reason}"}
+            self.plan.provenance = {**self.plan.provenance, ENERGY: f"none: {reason}"}
         super().collect()
+
+    def without_value(self) -> list[Sample]:
+        """A point without an energy is no failure."""
+        return [s for s in super().without_value() if s.metric != f"Scaling.{ENERGY}"]
 
     @property
     def smallest(self) -> str:

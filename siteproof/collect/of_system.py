@@ -7,10 +7,11 @@ used it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import cast
 
 from siteproof import nodesets
 from siteproof.collect import cause, ending, origin, outcome, raw
@@ -25,6 +26,7 @@ from siteproof.record.point import Point, folder_of
 from siteproof.sweeps import knobs, tools
 
 NO_NODE = ""
+WITHOUT = "without"  # a fact: metrics that a job cannot measure, and why
 MAX_NODES = 10  # lost nodes in the reason of each point
 
 
@@ -75,6 +77,7 @@ def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
             raise OutputError(f"{lacking[0]} was not read back", "invalid")
         with_point = replace(job, facts={**job.facts, **point.values})  # what `derive` needs
         conditions, readings, _ = outcome.judge(left, left.runs, with_point)
+        lacks = _lacks(job, readings)
     except Exception as error:  # an error in one result must not stop the others
         failed = outcome.reason(error)
         status = outcome.status_of(failed, left, job, ended)
@@ -85,8 +88,19 @@ def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
     # A run that measures all values of an axis has them as dimensions of its readings.
     own = {k: v for k, v in dims.items() if k not in tools.OF_ONE_RUN.get(job.check, ())}
     return Outcome(
-        readings, {**point.fixed, **conditions}, host=_host(left), dims=own, origin=proof
+        *(readings, {**point.fixed, **conditions}),
+        host=_host(left),
+        dims=own,
+        origin=proof,
+        lacks=lacks,
     )
+
+
+def _lacks(job: Manifest, readings: Iterable[Reading]) -> dict[str, str]:
+    """Of the metrics that the job knows it may lack, those that are not there, and why."""
+    known = cast("Mapping[str, str]", job.facts.get(WITHOUT, {}))
+    there = {reading.metric for reading in readings}
+    return {harmless(name): str(why) for name, why in known.items() if name not in there}
 
 
 def no_point(job: Manifest, point: Point, ended: str, able: int) -> Outcome:

@@ -49,6 +49,7 @@ class Outcome:
     aside: texts that are too many for samples, kept next to them (siteproof.record.descriptions).
     origin: the evidence that the node has made it.
     metric: of a status, which of the check's metrics has no value for it.
+    lacks: metrics that cannot be measured here, though others are there, and why.
     """
 
     readings: list[Reading] = field(default_factory=list)
@@ -60,6 +61,7 @@ class Outcome:
     dims: Mapping[str, str] = field(default_factory=dict)
     origin: str = ""
     metric: str = ALL
+    lacks: Mapping[str, str] = field(default_factory=dict)
 
 
 def judge(

@@ -234,6 +234,16 @@ def _node_samples(header: Header, node: str, left: Outcome, room: int) -> Iterab
             why=left.why,
             line=reading.line,
         )
+    for name, why in left.lacks.items():
+        dims, trial = _without_trial(left.dims)
+        yield Sample(
+            *(header, node, f"{header.check}.{name}"),
+            status=samples.TOOL_MISSING,
+            why=harmless(why)[:LONGEST_WHY],
+            dims=dims,
+            trial=trial,
+            own_conditions=own,
+        )
 
 
 def _without_trial(dims: Mapping[str, str]) -> tuple[dict[str, str], int]:

@@ -423,7 +423,10 @@ class Program(Model):
                 raise Mistake(f"'{key}' without 'command'", "only with 'command'")
         for key in ("prints", "result"):
             if key in self.model_fields_set and getattr(self, key).count("#") != 1:
-                raise Mistake(f"'{key}' does not have one #", "one #, where the figure stands")
+                raise Mistake(
+                    f"'{key}' does not have one #",
+                    "one #, where the figure stands, and quotes around it",
+                )
         if self.command and not self.answer.strip("* "):
             raise Mistake("any line has this 'answer'", "a line that only a right answer has")
 

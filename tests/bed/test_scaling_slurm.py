@@ -20,7 +20,7 @@ scaling:
       launch sh -c 'echo "rank ${PMIX_RANK:-?} of $PARTS"; echo "mean 0.5"'
       echo all done
     answer: all done
-    result: mean #
+    result: 'mean #'
     nodes: [1, 2]
     tasks_per_node: 1
     scaling: strong

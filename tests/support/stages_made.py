@@ -158,7 +158,7 @@ def of_pairs(data: Path, check: str = "TcpBandwidth", copy: bool = True) -> Made
     return made
 
 
-def of_sweep(data: Path, check: str = "Probe_1", copy: bool = True) -> Made:
+def of_sweep(data: Path, check: str = "Probe_1", copy: bool = True, **facts: object) -> Made:
     """A sweep of three points."""
     values = {"tasks": "1", "tasks_per_node": "1", "api": "POSIX"}
     points = {
@@ -173,6 +173,7 @@ def of_sweep(data: Path, check: str = "Probe_1", copy: bool = True) -> Made:
         parsers={"dd": "dd"},
         points=points,
         conditions={"sweep": "probe", "sweep_hash": "00"},
+        facts=facts,
     )
     for number in points:
         folder = made.result(folder_of(number), "n1", program="dd")

@@ -4,7 +4,9 @@ from decimal import Decimal
 
 import pytest
 from rows import rows
+from stages_made import of_sweep
 
+from siteproof.collect import stages
 from siteproof.collect.derive import Measured, apps
 from siteproof.collect.raw import Raw
 from siteproof.errors import OutputError
@@ -51,6 +53,16 @@ def test_without_a_figure_it_has_the_problems_of_one_node_that_it_solves_in_an_h
 def test_the_energy_of_a_step_is_that_of_its_point_and_never_zero():
     assert of_command(energy={"4": 1234, "2": 1})["energy"] == (1234, "J")
     assert "energy" not in of_command(energy={"2": 1})
+
+
+def test_each_point_names_what_its_job_could_not_measure_and_why(tmp_path):
+    made = of_sweep(tmp_path, without={"energy": "no energy: Slurm accounts none", "rate": "no"})
+    found = stages.collect(made.stage, made.perflogs)
+    lacking = [s for s in found if s.status != "ok"]
+    assert {(s.metric, s.status, s.why) for s in lacking} == {
+        ("Probe_1.energy", "tool_missing", "no energy: Slurm accounts none")
+    }
+    assert {s.dims["depth"] for s in lacking} == {"2", "4", "8"}
 
 
 def test_a_problem_grows_with_the_nodes_only_where_scaling_is_weak():

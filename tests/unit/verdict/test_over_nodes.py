@@ -21,6 +21,7 @@ CRITERION = """\
 C: {{description: d, metric: Scaling.{metric}, subject: system, source: s, max_age: none,
      conditions: {{application: flow{conditions}}}, {bound}}}
 """
+NOT_ACCOUNTED = "no energy: Slurm accounts none"
 HALVES = {1: 100, 2: 160, 4: 200}  # rates of all nodes together
 
 
@@ -53,6 +54,9 @@ def over(values, metric="printed", unit="count", run=1, environment="system", **
         dims = {"tasks": str(count), "tasks_per_node": "1", "nodes": str(count)}
         if value is None:
             yield Sample(head, "", "Scaling.*", status="generic", why="it crashed", dims=dims)
+        elif value == NOT_ACCOUNTED:
+            status = "tool_missing"
+            yield Sample(head, "", f"Scaling.{metric}", status=status, why=value, dims=dims)
         else:
             yield Sample(head, "", f"Scaling.{metric}", Decimal(str(value)), unit, dims=dims)
 
@@ -104,6 +108,14 @@ def test_the_whole_machine_is_a_part_of_the_sum_of_its_own_nodes(judged):
     assert judged("share_of_hpl", "at_least: 90 %", [*whole, *nodes[:3]])[0] == "INCOMPLETE"
     other = over({4: 90}, "gflops", "GFLOPS", program="xhpl")
     assert judged("share_of_hpl", "at_least: 90 %", [*other, *nodes])[0] == "INCOMPLETE"
+
+
+def test_energy_that_slurm_does_not_account_is_a_skip_whatever_failed_before(judged):
+    failed, without = over({1: None, 2: None}), dict.fromkeys((1, 2), NOT_ACCOUNTED)
+    found = judged("energy", "at_most: 9 J", [*failed, *over(without, "energy", "J", run=2)])
+    assert found == ("SKIP", NOT_ACCOUNTED)
+    some = over({1: 5, 2: NOT_ACCOUNTED}, "energy", "J", run=3)
+    assert judged("energy", "at_most: 9 J", some)[0] == "INCOMPLETE"
 
 
 def test_another_result_on_other_nodes_or_another_library_fails_and_is_named(judged):
