@@ -72,10 +72,16 @@ def mebibytes(check: object, name: str) -> int:
 
 def refuse_choice(check: object, name: str, allowed: Sequence[str | int]) -> None:
     """End the run if a variable of a check has none of the allowed values."""
+    if error := wrong_choice(check, name, allowed):
+        refuse(error)
+
+
+def wrong_choice(check: object, name: str, allowed: Iterable[str | int]) -> UserError | None:
+    """The mistake of a variable of a check that has none of the allowed values."""
     value, words = f"{getattr(check, name)}", [f"{one}" for one in allowed]
-    if value not in words:
-        where = f"-S {type(check).__name__}.{name}"
-        refuse(UserError(where, f"unknown value '{value}'{hint(value, words)}", words))
+    where = f"-S {type(check).__name__}.{name}"
+    what = f"unknown value '{value}'{hint(value, words)}"
+    return None if value in words else UserError(where, what, words)
 
 
 def promised(

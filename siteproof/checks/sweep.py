@@ -99,6 +99,8 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """The points of this size class, by number; and what a job over them costs."""
         loading.refuse_choice(self, "again", ("yes", "no"))
         self.refused: UserError | None = None
+        if getattr(self, "program", ""):  # what no parser reads; of tests that run, as below
+            self.refused = loading.wrong_choice(self, "program", self.parsers)
         self.caps: Mapping[str, str] = {}
         every = self.all_points()
         own = {n: p for n, p in every.items() if self.walk in (ALL, size_class(p.nodes))}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reframe.core.builtins import run_after, variable
+from reframe.core.builtins import variable
 
 from siteproof.answers import required
-from siteproof.checks import loading, session
+from siteproof.checks import session
 from siteproof.checks.sweep import SweepCheck
 
 
@@ -25,12 +25,6 @@ class TogetherCheck(SweepCheck, special=True):
     growing = False
     seconds_of_point = {"quick": 60, "maintenance": 120, "acceptance": 300}
     iterations_of: Mapping[str, int] = {"quick": 50, "maintenance": 100, "acceptance": 400}
-
-    @run_after("init")
-    def refuse_unknown_program(self) -> None:
-        """A name that no parser reads is a mistake, and not a missing tool."""
-        if self.program:
-            loading.refuse_choice(self, "program", list(self.parsers))
 
     def standard_points(self) -> list[Mapping[str, str]]:
         """The whole of each partition, the numbers of nodes that criteria name, and 2, 4, 8, ..."""

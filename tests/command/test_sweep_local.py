@@ -196,6 +196,14 @@ def test_words_that_mean_nothing_are_refused(swept):
     )
 
 
+def test_a_program_is_refused_by_a_sweep_that_runs_and_by_no_other(swept):
+    which = ("--mode", "quick", "-n", "^MpiMessages")
+    told = sweep(swept, "-r", *which, "-S", "program=ls").refused()
+    assert "-S MpiMessages.program: unknown value 'ls'. Allowed: osu, imb, mpi4py" in told
+    known = sweep(swept, "-l", *which, "-S", "program=imb")  # which MpiCollectives cannot use
+    assert known.code == 0, known
+
+
 def test_a_run_of_the_checks_runs_no_sweep(world):
     listed = world.reframe("-l").out
     assert "Stream" in listed and "FioDepth" not in listed and "FioSweep" not in listed
