@@ -12,7 +12,7 @@ from checks.apps.hpcg import Hpcg
 from checks.apps.lammps import Lammps
 from checks.apps.workload import SCRIPT
 from checks.cpu.hpl import MKL, NB, QUICK, Hpl
-from siteproof.checks import ApplicationCheck, SweepCheck, session, standard
+from siteproof.checks import ApplicationCheck, SweepCheck, session
 from siteproof.collect.of_system import WITHOUT
 from siteproof.errors import UserError
 from siteproof.parsers import own_program
@@ -81,10 +81,7 @@ class Scaling(SweepCheck):
         """A point for each number of nodes that the site names."""
         numbers = {int(count) for count in self.scaled.nodes if count != "all"}
         if "all" in self.scaled.nodes:
-            site = session.current().site
-            numbers |= {
-                standard.usable(site.partition(name), self.chosen_on(name)) for name in self.roles
-            }
+            numbers |= self.usable_counts()
         each = self.scaled.tasks_per_node
         return [
             {"tasks": str(n * each), "tasks_per_node": str(each), "nodes": str(n)}

@@ -190,16 +190,16 @@ def _lines(record: Entry, widths: dict[int, int], width: int) -> list[Text]:
     return lines
 
 
-def wrapped(phrases: Iterable[str], width: int, indent: int = INDENT) -> list[str]:
+def wrapped(phrases: Iterable[str], width: int) -> list[str]:
     """Phrases in indented lines; one too long for a line is broken after a comma or at a blank."""
     lines: list[str] = []
-    room = max(width - indent, 20)
+    room = max(width - INDENT, 20)
     for phrase in phrases:
         if lines and len(lines[-1]) + len(GAP) + len(phrase) <= room:
             lines[-1] += GAP + phrase
             continue
         lines += _broken(harmless(phrase), room)
-    return [" " * indent + line for line in lines]
+    return [" " * INDENT + line for line in lines]
 
 
 def _broken(phrase: str, room: int) -> list[str]:
