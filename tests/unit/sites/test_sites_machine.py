@@ -18,6 +18,7 @@ def a_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
     monkeypatch.delenv("SITEPROOF_SYSTEM", raising=False)
     monkeypatch.delenv("SLURM_CONF", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")  # scontrol waits 30 s where it finds no slurm.conf
     monkeypatch.setattr("siteproof.sites.machine.SLURM_CONF", (tmp_path / "slurm.conf",))
     monkeypatch.setattr("socket.gethostname", lambda: "node007.example.org")
     (tmp_path / "sites").mkdir()
