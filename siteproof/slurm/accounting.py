@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ClusterShell.NodeSet import NodeSet
@@ -18,6 +19,8 @@ FIELDS = (
 _JOB = re.compile(r"([0-9]{1,10}(?:[_+](?:[0-9]{1,10}|\[[0-9,:%-]{1,200}\]))?)(\.[\w+.-]{1,200})?")
 _TIME = re.compile(r"(?:([0-9]{1,5})-)?(?:([0-9]{1,2}):)?([0-9]{1,2}):([0-9]{2}(?:\.[0-9]{1,6})?)")
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)([KMGT]?)")
+# Where none is accounted: 0, and NO_VAL and INFINITE of 32 and 64 bits.
+_NO_ENERGY = (0, 2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1)
 _NOWHERE = ("", "None assigned", "None")
 _NOT_OVER = ("PENDING", "RUNNING", "REQUEUED", "REQUEUE_HOLD", "RESIZING", "SUSPENDED")
 
@@ -71,6 +74,33 @@ def parse_jobs(text: str) -> list[JobRecord]:
         elif found and found[-1].number == match[1]:
             most = max(found[-1].resident, _bytes(given["MaxRSS"]))
             found[-1] = replace(found[-1], resident=most)
+    return found
+
+
+def parse_job_nodes(text: str) -> NodeSet:
+    """Read `sacct -n -P -o nodelist` of a job: its nodes and those of its steps.
+
+    While a job completes, Slurm lists it only with the nodes that have not ended yet; its steps
+    keep theirs.
+    """
+    found = nodesets.of()
+    for line in text.splitlines():
+        with suppress(ValueError):
+            nodes = nodesets.parse(line.strip())
+            found.update(nodes if all(map(nodesets.is_name, nodes)) else "")  # None assigned
+    return found
+
+
+def parse_energy(text: str) -> dict[str, int]:
+    """Read `sacct -n -P -o jobname,consumedenergyraw` of a job: joules by the name of its step.
+
+    A step whose energy is not accounted is left out.
+    """
+    found: dict[str, int] = {}
+    for line in text.splitlines():
+        name, _, joules = line.rpartition("|")
+        if re.fullmatch(r"[0-9]{1,20}", joules) and int(joules) not in _NO_ENERGY:
+            found[name] = found.get(name, 0) + int(joules)
     return found
 
 

@@ -232,13 +232,13 @@ def _tried(argv: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
 
 def nodes_of(job: str) -> NodeSet:
     """The nodes on which a job ran, as far as Slurm's accounting knows. Raises UserError."""
-    return records.parse_job_nodes(_ask(["sacct", "-n", "-P", "-j", job, "-o", "nodelist"]))
+    return accounting.parse_job_nodes(_ask(["sacct", "-n", "-P", "-j", job, "-o", "nodelist"]))
 
 
 def energy(job: str) -> dict[str, int]:
     """Joules by the name of a job's step, of those that are accounted. Raises UserError."""
     fields = "jobname,consumedenergyraw"
-    return records.parse_energy(_ask(["sacct", "-n", "-P", "-j", job, "-o", fields]))
+    return accounting.parse_energy(_ask(["sacct", "-n", "-P", "-j", job, "-o", fields]))
 
 
 def cluster_name() -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
 from ClusterShell.NodeSet import NodeSet
@@ -178,37 +177,6 @@ def parse_hosts(text: str) -> dict[str, list[str]]:
     """Read `sinfo -h -N -o HOSTS_FORMAT`: NodeHostName and NodeAddr by NodeName."""
     rows = (line.strip().split("|") for line in text.splitlines())
     return {row[0]: sorted(set(row[1:])) for row in rows if len(row) == 3}
-
-
-def parse_job_nodes(text: str) -> NodeSet:
-    """Read `sacct -n -P -o nodelist` of a job: its nodes and those of its steps.
-
-    While a job completes, Slurm lists it only with the nodes that have not ended yet; its steps
-    keep theirs.
-    """
-    found = nodesets.of()
-    for line in text.splitlines():
-        with suppress(ValueError):
-            nodes = nodesets.parse(line.strip())
-            found.update(nodes if all(map(nodesets.is_name, nodes)) else "")  # None assigned
-    return found
-
-
-# Where none is accounted: 0, and NO_VAL and INFINITE of 32 and 64 bits.
-NO_ENERGY = (0, 2**32 - 2, 2**32 - 1, 2**64 - 2, 2**64 - 1)
-
-
-def parse_energy(text: str) -> dict[str, int]:
-    """Read `sacct -n -P -o jobname,consumedenergyraw` of a job: joules by the name of its step.
-
-    A step whose energy is not accounted is left out.
-    """
-    found: dict[str, int] = {}
-    for line in text.splitlines():
-        name, _, joules = line.rpartition("|")
-        if re.fullmatch(r"[0-9]{1,20}", joules) and int(joules) not in NO_ENERGY:
-            found[name] = found.get(name, 0) + int(joules)
-    return found
 
 
 def parse_settings(text: str) -> dict[str, str]:

@@ -11,11 +11,10 @@ from siteproof.collect import ending
 from siteproof.errors import UserError
 from siteproof.gate import commands
 from siteproof.gate.commands import Cluster
+from siteproof.slurm.accounting import parse_energy, parse_job_nodes
 from siteproof.slurm.records import (
     Node,
     Reservation,
-    parse_energy,
-    parse_job_nodes,
     parse_nodes,
     parse_reservations,
     parse_sinfo,
