@@ -228,7 +228,7 @@ def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:
     columns["low"] = lambda _, row: amounts.number(row.point.low)
     columns["high"] = lambda _, row: amounts.number(row.point.high)
     columns["n"] = lambda _, row: str(len(row.point.values))
-    if len({row.tasks for _, row in rows}) > 1:
+    if first.better == "higher" and len({row.tasks for _, row in rows}) > 1:
         columns["a task"] = lambda _, row: amounts.number(row.per_task)
     columns |= _efficiency(report, first)
     if any(row.fair is not None for _, row in rows):

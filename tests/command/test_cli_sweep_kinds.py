@@ -4,12 +4,15 @@ import csv
 import io
 import json
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 import sweeps_made
 from documents_checked import check
 from sweeps_made import failed, of
 from test_cli_sweep import BOTH, swept, write_rate
+
+from siteproof.record.samples import Sample
 
 __all__ = ["swept"]  # a fixture
 
@@ -209,6 +212,28 @@ point_limit: 1m
     assert "MessageSweep.latency: lowest 2.001 us at 1 B" in done.out
     latency = next(line for line in done.out.splitlines() if "MessageSweep.latency: low" in line)
     assert "plateau" not in latency
+    assert "a task" not in done.out
+
+
+def test_a_time_over_several_tasks_is_not_divided_by_them(swept, monkeypatch):
+    text = """\
+description: Collectives
+tool: collectives
+axes: {tasks: [2, 4], size: [64 KiB]}
+against: tasks
+point_limit: 1m
+"""
+    file = sweeps_made.write_sweep(swept.folder / "sweeps", monkeypatch, text, "made_collectives")
+    told = {"sweep": file.name, "sweep_hash": file.hash}
+    head = sweeps_made.header(1, "Collectives", conditions=told)
+    swept.keep(
+        [
+            Sample(head, "", "Collectives.barrier", Decimal(5), "us", dims=point.own_dims)
+            for point in file.points
+        ]
+    )
+    done = swept.ask(name="made_collectives")
+    assert done.code == 0 and "Collectives.barrier, us" in done.out, done
     assert "a task" not in done.out
 
 
