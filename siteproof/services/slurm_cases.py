@@ -171,7 +171,9 @@ def _prolog(cluster: Cluster) -> Sequence[Batch]:
 
 
 def _epilog(cluster: Cluster) -> Sequence[Batch]:
-    looks = _is_there(cluster.service.epilog, "SLURM_JOB_NAME##*-after-")
+    is_there = _is_there(cluster.service.epilog, "SLURM_JOB_NAME##*-after-")
+    # The account of a job may be closed before its epilog ends.
+    looks = f'n=0; until {is_there}; do n=$((n + 1)); [ "$n" -lt {POLL} ] || exit 1; sleep 1; done'
     named = "--job-name={mark}-after-{job}"
     return [Batch("job"), Batch("next", looks, ("--nodelist={node}", named), follows="job")]
 
