@@ -15,7 +15,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.answers import required
-from siteproof.answers.attempts import PLANNED, SERVICE, of_system, refusal
+from siteproof.answers.attempts import APPLICATION, PLANNED, SERVICE, of_system, refusal
 from siteproof.installed import SUITE
 from siteproof.record import pair_units
 from siteproof.record.finding import Finding, note
@@ -27,6 +27,7 @@ from siteproof.sites.lint import at
 
 FILE_SYSTEM, AT_ONCE, PATTERN = "file_system", "at_once", "pattern"
 REACHABLE = "reachable"  # condition: how servers of a cloud were asked before they counted
+SCALING, NODES = "scaling", "nodes"  # key of system.yaml; condition: on how many nodes
 SECTION = "section"  # condition: of the facts of nodes
 TUNING = "Tuning"  # the check of the sweeps that change settings of nodes
 Values = Mapping[str, str]
@@ -74,10 +75,25 @@ def _unstated(site: Site, criterion: Criterion, entry: Metric) -> Finding | None
         place = key.format(service=rule.exact if rule and rule.exact else "*")
         if not any(given for _, given in at(site.system, place)):
             return note("system.yaml has no {key}", metric=criterion.metric, key=place)
+    if SCALING in entry.needs and (why := _without_application(site, criterion)):
+        return why
     section = criterion.conditions.get(SECTION)
     if section and not any(section.met_by(name) for name in _with_fields(site, criterion)):
         text = "no field of section {section} is stated of these nodes"
         return note(text, metric=criterion.metric, section=f"{section}")
+    return None
+
+
+def _without_application(site: Site, criterion: Criterion) -> Finding | None:
+    """Why no program over several nodes answers it: its name, or its numbers of nodes."""
+    name, on = criterion.conditions.get(APPLICATION), criterion.conditions.get(NODES)
+    named = [one for key, one in site.system.scaling.items() if name is None or name.met_by(key)]
+    if not named:
+        return note("system.yaml has no {key}", metric=criterion.metric, key=f"{SCALING}.{name}")
+    numbers = {number for one in named for number in one.nodes}
+    if on and "all" not in numbers and not any(on.met_by(str(number)) for number in numbers):
+        text = "no application of scaling in system.yaml runs on {nodes} nodes"
+        return note(text, metric=criterion.metric, nodes=f"{on}")
     return None
 
 
