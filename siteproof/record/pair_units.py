@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 PEER, LINK = "peer", "link"  # dimensions of a sample; LINK is also the condition of a pair's
 FROM, TO = "from", "to"  # dimensions of a value that a job over many nodes gave of two of them
-OF_JOB = ("file_system", "service")  # conditions of a whole job that belong to the point
+# Conditions of a whole job that belong to the point.
+OF_JOB = ("file_system", "service", "application")
 Point = tuple[tuple[str, str], ...]
 
 
@@ -55,8 +56,8 @@ def job(sample: Sample) -> JobOrder:
 def point(sample: Sample, *without: str) -> Point:
     """The point of a value: values of different points are never put together.
 
-    It is that of its dimensions, but the number of a trial, and of the file system or service that
-    its job used. without: names of such as do not matter.
+    It is that of its dimensions, but the number of a trial, and of the file system, service or
+    application that its job used. without: names of such as do not matter.
     """
     used = sample.header.conditions  # what follows from several services has none in its header
     own = {name: used[name] for name in OF_JOB if name in used}

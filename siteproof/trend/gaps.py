@@ -19,6 +19,7 @@ from siteproof.analysis.steps import most_chance, smallest_change
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import OF_JOB
 from siteproof.record.series import Series
 from siteproof.trend.alerts import CONFIRMS
 from siteproof.trend.finds import FLEET, QUESTIONS, SHORTEST, Region, typical_of
@@ -116,7 +117,9 @@ def _newest(groups: Iterable[RoleSeries]) -> Iterator[RoleSeries]:
 
 def _place(group: RoleSeries) -> tuple[object, ...]:
     """What series share that follow each other."""
-    return group.key.metric, group.key.dims, group.key.environment, group.key.role
+    key = group.key
+    used = tuple(one for one in key.conditions if one[0] in OF_JOB)
+    return key.metric, key.dims, key.environment, key.role, used
 
 
 def _runs_missed(groups: Iterable[RoleSeries]) -> Iterator[Finding]:

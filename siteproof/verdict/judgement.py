@@ -360,7 +360,7 @@ def _choose(
 def _newest_answers(site: Site, record: Record, ages: Ages) -> tuple[Callable[[Header], bool], str]:
     """The jobs that answer the criteria, and in words which they are."""
     headers, system = record.headers, site.system
-    there = {*system.file_systems, *system.services}
+    there = {*system.file_systems, *system.services, *system.scaling}
     have = grouped((header.check, header.conditions) for header in headers)
     owed = {
         f"{name} {part} {place}": choosing.Owed(

@@ -56,14 +56,19 @@ def plateau(given: Given) -> Iterator[Result]:
 def share_of_nodes(given: Given) -> Iterator[Result]:
     """Of the point on all nodes of its job: a part of what each of these has reached by itself."""
     metric, alone = given.inputs
-    own = next(filter(_on_all_nodes, _by_nodes(given, metric).values()), None)
-    if own is None:
+    every = [own for curve in _each_curve(given, metric) for own in curve.values()]
+    if not any(map(_on_all_nodes, every)):
         raise given.missing([f"{metric} on all nodes of a job"])
+    for own in filter(_on_all_nodes, every):
+        yield _share(given, metric, alone, own)
+
+
+def _share(given: Given, metric: str, alone: str, own: Sequence[Sample]) -> Result:
     unit, each = given.site.catalogue[metric].unit, _of_single_nodes(given, alone, own[0])
     rate, total = middle(own, unit), Fraction(sum(middle(one, unit) for one in each))
     why = f"{_shown(rate, unit)} of {_shown(total, unit)}, the sum of {_nodes(len(each))}"
     parts = [one for of_node in each for one in of_node]
-    yield given.sample(convert(rate / total, "x", given.unit), [*own, *parts], why, whole=parts)
+    return given.sample(convert(rate / total, "x", given.unit), [*own, *parts], why, whole=parts)
 
 
 def _on_all_nodes(own: Sequence[Sample]) -> bool:
@@ -129,21 +134,22 @@ def _of_newest_job(samples: Sequence[Sample]) -> list[Sample]:
 
 def _curves(given: Given) -> list[tuple[str, ByNodes]]:
     """Of each input that has them, the samples on two numbers of nodes or more. Raises NoValue."""
-    every = {metric: _by_nodes(given, metric) for metric in given.inputs}
-    found = [(metric, own) for metric, own in every.items() if len(own) > 1]
+    every = [(metric, own) for metric in given.inputs for own in _each_curve(given, metric)]
+    found = [(metric, own) for metric, own in every if len(own) > 1]
     if not found:
         failed = [s for own in _alike(given, given.inputs[0]).values() for s in own]
-        if failed and not any(every.values()):
+        if failed and not every:
             raise NoValue(given.broken(failed))
         raise given.missing([f"{' or '.join(given.inputs)} on two numbers of nodes"])
     return found
 
 
-def _by_nodes(given: Given, metric: str) -> ByNodes:
-    """The values of an input, of the newest job, by the number of nodes."""
+def _each_curve(given: Given, metric: str) -> list[ByNodes]:
+    """Of each application the values of an input, of its newest job, by the number of nodes."""
     found = _alike(given, metric).values()
     good = [s for own in found for s in own if s.status == "ok" and _number(s)]
-    return grouped((_number(s), s) for s in good)
+    each = grouped((s.conditions.get(APPLICATION, ""), s) for s in good).values()
+    return [grouped((_number(s), s) for s in own) for own in each]
 
 
 def _alike(given: Given, metric: str) -> dict[str, list[Sample]]:

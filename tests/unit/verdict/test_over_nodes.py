@@ -9,8 +9,10 @@ import recomputed
 from rows import rows
 
 from siteproof import sites
+from siteproof.answers import reachable
 from siteproof.record.samples import Sample
 from siteproof.verdict import judgement
+from siteproof.wording.findings import sentence
 
 SCALING = """\
 scaling:
@@ -19,7 +21,7 @@ scaling:
 """
 CRITERION = """\
 C: {{description: d, metric: Scaling.{metric}, subject: system, source: s, max_age: none,
-     conditions: {{application: flow{conditions}}}, {bound}}}
+     conditions: {{application: {application}{conditions}}}, {bound}}}
 """
 NOT_ACCOUNTED = "no energy: Slurm accounts none"
 HALVES = {1: 100, 2: 160, 4: 200}  # rates of all nodes together
@@ -29,8 +31,9 @@ HALVES = {1: 100, 2: 160, 4: 200}  # rates of all nodes together
 def judged(tmp_path, monkeypatch):
     """The verdict on a criterion from these samples, and its reason."""
 
-    def judge(metric, bound, found, conditions=""):
-        criteria = CRITERION.format(metric=metric, bound=bound, conditions=conditions)
+    def judge(metric, bound, found, conditions="", application="flow"):
+        keys = {"bound": bound, "conditions": conditions, "application": application}
+        criteria = CRITERION.format(metric=metric, **keys)
         folder = nets.write_site(tmp_path / "sites", count=4, criteria=criteria)
         with (folder / "here" / "system.yaml").open("a") as file:
             file.write(SCALING)
@@ -38,6 +41,7 @@ def judged(tmp_path, monkeypatch):
         result = judgement.judge_samples(sites.load("here"), list(found), "all of it")
         recomputed.must_agree(result)
         unit = result.verdicts[0].nodes[0]
+        judge.point = unit.point
         why = unit.sample.why if unit.sample else " ".join(map(str, unit.findings))
         return f"{result.verdicts[0].verdict}", why
 
@@ -92,6 +96,42 @@ def test_the_smallest_number_is_the_smallest_that_ran(judged):
 def test_another_application_that_fails_takes_nothing_back(judged):
     other = over({1: None, 2: None}, run=2, application="other")
     assert judged("efficiency", "at_least: 50 %", [*over(HALVES), *other])[0] == "PASS"
+
+
+def test_of_several_applications_each_counts_and_the_worst_decides_and_is_named(judged):
+    application = "[flow, other]"
+    first = over({1: 100, 2: 120})
+    found = [*first, *over({1: 1, 2: 2}, run=2, application="other")]
+    told = judged("efficiency", "at_least: 80 %", found, application=application)
+    assert told == ("FAIL", "120 on 2, 100 on 1 node")
+    assert judged.point == "application flow"
+    assert judged("printed", "at_least: 50 count", found, application=application)[0] == "FAIL"
+    assert judged.point == "application other, nodes 1, tasks 1"
+
+
+@rows(
+    "conditions, told",
+    [
+        ("application: floe", "system.yaml has no scaling.floe"),
+        (
+            "application: flow, nodes: '8'",
+            "no application of scaling in system.yaml runs on 8 nodes",
+        ),
+        ("application: flow, nodes: '4'", ""),
+    ],
+)
+def test_lint_names_an_application_or_a_number_of_nodes_that_the_site_does_not_have(
+    tmp_path, monkeypatch, conditions, told
+):
+    criteria = CRITERION.replace("application: {application}{conditions}", conditions)
+    criteria = criteria.format(metric="printed", bound="at_least: 1 count")
+    folder = nets.write_site(tmp_path / "sites", count=4, criteria=criteria)
+    with (folder / "here" / "system.yaml").open("a") as file:
+        file.write(SCALING)
+    monkeypatch.setenv("SITEPROOF_SITES", str(folder))
+    site = sites.load("here")
+    why = reachable.lacking(site, site.criteria["C"], reachable.Sweeps())
+    assert (sentence(why) if why else "") == told
 
 
 def test_the_plateau_is_a_number_only_where_it_was_reached(judged):
