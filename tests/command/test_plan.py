@@ -148,7 +148,7 @@ REFUSED = {
     "-n FioSweep": (
         "no check is selected: FioSweep is measured by sweeps only. 'reframe -c sweeps/ -l' lists"
     ),
-    "-n Streem": "plan: -n Streem: no such check (did you mean 'Stream'?). Allowed: BlockStorage, ",
+    "-n Streem": "plan: -n Streem: no such check (did you mean 'Stream'?). Allowed: Bisection, ",
     "-t nothing": "no check is selected. 'reframe -c checks/ -l' lists",
     "--mode fast": "unknown mode 'fast'",
     "--system testbed -n TcpBandwidth -S nodes=node099": "node099 is not in the inventory",
