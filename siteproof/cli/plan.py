@@ -362,7 +362,7 @@ def _of_nodes(chunks: list[Case], site: Site, where: str) -> Row:
 
 
 def _of(case: Case, where: str, nodes: Sequence[str] = (), note: str = "", why: str = "") -> Row:
-    measured = next(filter(None, map(case.get, ("link", "fs", "service", "application"))), None)
+    measured = case.get("link") or case.get("fs") or case.get("service")
     walk = case["walk"] if case.get("walk", ALL) != ALL else ""
     words = filter(None, [case["@class"], walk, measured, case.get("application")])
     hours, written = case["time_limit"] / 3600, len(nodes) * case["gigabytes"]

@@ -20,11 +20,6 @@ SETTINGS = str(TOP / "reframe_settings.py")
 MODULE = sys.modules[plan.callback.__module__]
 FORKED = MODULE.forked
 SWEEPS = ("-c", str(TOP / "sweeps"))
-SCALING = """
-scaling:
-  whole: {program: hpl, nodes: [1, all], tasks_per_node: 1, scaling: weak}
-  ocean: {command: launch ocean, answer: right, nodes: [2], tasks_per_node: 1, scaling: strong}
-"""
 _described = {}
 
 
@@ -273,15 +268,6 @@ def test_fewer_nodes_are_fewer_pairs_and_strangers_to_a_link_skip():
 def test_a_check_of_file_systems_names_each():
     checks = {row["check"] for row in rows_of("--system", "testbed")}
     assert {"BlockStorage scratch", "BlockStorage memory"} <= checks
-
-
-def test_each_application_over_several_nodes_has_a_line_with_its_name(tmp_path, monkeypatch):
-    shutil.copytree(TOP / "site-config" / "testbed", tmp_path / "sites" / "testbed")
-    with (tmp_path / "sites" / "testbed" / "system.yaml").open("a") as file:
-        file.write(SCALING)
-    monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
-    checks = [row["check"] for row in rows_of("--system", "testbed", "-n", "Scaling")]
-    assert sorted(checks) == ["Scaling ocean", "Scaling whole"]
 
 
 def test_nodes_that_may_not_use_a_file_system_cost_nothing_on_it():
