@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -68,16 +69,23 @@ class WithHealth(Suite):
 
 
 @pytest.fixture
-def suite(tmp_path):
+def folder():
+    """Outside of /tmp, which the test takes away from a node, with the program if it were there."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", ignore_cleanup_errors=True) as made:
+        yield Path(made)
+
+
+@pytest.fixture
+def suite(folder):
     """Three nodes with a folder of their own at the place of the spool."""
     spool = Path(f"/var/spool/siteproof-test-{os.getpid()}")
-    shape = tmp_path / "shape.conf"
-    shape.write_text(SHAPE.format(len(os.sched_getaffinity(0)), tmp_path / "health"))
+    shape = folder / "shape.conf"
+    shape.write_text(SHAPE.format(len(os.sched_getaffinity(0)), folder / "health"))
     bed = Testbed("-health")
-    made = WithHealth(bed, tmp_path, spool)
+    made = WithHealth(bed, folder, spool)
     try:
         spool.mkdir()
-        bed.up("3", "--slurm", shape, "--share", tmp_path)
+        bed.up("3", "--slurm", shape, "--share", folder)
         for name in NAMES:
             made.on(name, "mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", spool)
         yield made
