@@ -19,7 +19,6 @@ from siteproof.analysis.steps import most_chance, smallest_change
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import OF_JOB
 from siteproof.record.series import Series
 from siteproof.trend.alerts import CONFIRMS
 from siteproof.trend.finds import FLEET, QUESTIONS, SHORTEST, Region, typical_of
@@ -118,8 +117,8 @@ def _newest(groups: Iterable[RoleSeries]) -> Iterator[RoleSeries]:
 def _place(group: RoleSeries) -> tuple[object, ...]:
     """What series share that follow each other."""
     key = group.key
-    used = tuple(one for one in key.conditions if one[0] in OF_JOB)
-    return key.metric, key.dims, key.environment, key.role, used
+    application = dict(key.conditions).get("application")  # those of a site have a job each
+    return key.metric, key.dims, key.environment, key.role, application
 
 
 def _runs_missed(groups: Iterable[RoleSeries]) -> Iterator[Finding]:
