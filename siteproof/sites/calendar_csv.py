@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, model_validator
 
 from siteproof.errors import Mistake
 from siteproof.record.samples import YEARS
@@ -70,15 +70,16 @@ class Milestone(Row):
 
     FILE, WHAT, COLUMN, KEY = "timeline.csv", "milestones", "date", ("milestone",)
 
-    milestone: str = Field(description="What was reached; each milestone once in the file.")
-    date: Annotated[str, AfterValidator(_date)] = Field(
-        "", description="When: 2016-04-21, 2016-04, or 2016-04-06/2016-04-20; empty: not known."
-    )
-    needs: Names = Field(
-        [], description="Milestones of the file that must come first, with ; between several."
-    )
-    source: str = Field(description="What shows it: the document, and the paragraph in it.")
-    note: str = Field("", description="What a reader must know, such as a contradiction.")
+    milestone: str
+    """What was reached; each milestone once in the file."""
+    date: Annotated[str, AfterValidator(_date)] = ""
+    """When: 2016-04-21, 2016-04, or 2016-04-06/2016-04-20; empty: not known."""
+    needs: Names = []
+    """Milestones of the file that must come first, with ; between several."""
+    source: str
+    """What shows it: the document, and the paragraph in it."""
+    note: str = ""
+    """What a reader must know, such as a contradiction."""
 
     @property
     def days(self) -> Days | None:
@@ -168,25 +169,21 @@ class PlannedWindow(Row):
     FILE, WHAT, COLUMN = "windows.csv", "windows", "nodes"
     KEY = ("begin", "end", "nodes", "services", "announced", "by", "why")
 
-    begin: Time = Field(
-        description="When it begins: 2026-11-21T18:00+01:00, 2026-11-21T17:00Z, or "
-        "2026-11-21T18:00 Europe/Berlin."
-    )
-    end: Time = Field(description="When it ends, in the same forms.")
-    nodes: str = Field(
-        "", description="The nodes that it covers: all, a role, or a set; empty: none."
-    )
-    services: Names = Field(
-        [],
-        description="The services of `probes` that it covers, with ; between several, or all; "
-        "empty: none.",
-    )
-    announced: Time = Field(
-        description="When it was announced. A window that was announced after it began is not "
-        "planned."
-    )
-    by: str = Field(description="Who announced it.")
-    why: str = Field(description="What for, and where it was announced.")
+    begin: Time
+    """When it begins: 2026-11-21T18:00+01:00, 2026-11-21T17:00Z, or 2026-11-21T18:00
+    Europe/Berlin."""
+    end: Time
+    """When it ends, in the same forms."""
+    nodes: str = ""
+    """The nodes that it covers: all, a role, or a set; empty: none."""
+    services: Names = []
+    """The services of `probes` that it covers, with ; between several, or all; empty: none."""
+    announced: Time
+    """When it was announced. A window that was announced after it began is not planned."""
+    by: str
+    """Who announced it."""
+    why: str
+    """What for, and where it was announced."""
 
     @model_validator(mode="after")
     def _some_time_for_something(self) -> PlannedWindow:
@@ -227,11 +224,16 @@ class Step(Row):
 
     FILE, WHAT, COLUMN, KEY = "steps.csv", "steps", "step", ("step", "begin")
 
-    step: str = Field(description="What was done, or which fault was injected.")
-    begin: Time = Field(description="When it began, in the forms of windows.csv.")
-    end: Time = Field(description="When it was done, found or given up, in the same forms.")
-    done: Literal["yes", "no"] = Field(description="yes: it succeeded, or the fault was named.")
-    note: str = Field("", description="What a reader must know.")
+    step: str
+    """What was done, or which fault was injected."""
+    begin: Time
+    """When it began, in the forms of windows.csv."""
+    end: Time
+    """When it was done, found or given up, in the same forms."""
+    done: Literal["yes", "no"]
+    """yes: it succeeded, or the fault was named."""
+    note: str = ""
+    """What a reader must know."""
 
     @property
     def hours(self) -> float:

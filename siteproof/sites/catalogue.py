@@ -29,29 +29,34 @@ End = Annotated[Decimal, Field(ge=-(10**15), le=10**15)]
 class Feature(Model):
     """Something that an environment offers, and that checks ask for."""
 
-    description: str = Field(description="What it is, and the checks that ask for it.")
-    programs: list[str] = Field(
-        description="Names under which distributions and Spack install its programs; one is enough."
-    )
-    modules: list[str] = Field(
-        description="Names of its module files without versions, in lower case."
-    )
+    description: str
+    """What it is, and the checks that ask for it."""
+    programs: list[str]
+    """Names under which distributions and Spack install its programs; one is enough."""
+    modules: list[str]
+    """Names of its module files without versions, in lower case."""
 
 
 class Features(Model):
     """The key of a catalogue that is not a metric."""
 
-    features: dict[str, Feature] = Field({}, description="What an environment may offer, by name.")
+    features: dict[str, Feature] = {}
+    """What an environment may offer, by name."""
 
 
 class Setting(Model):
     """What a condition of a criterion sets of the runs of a check, and which values it may have."""
 
-    least: Decimal = Field(Decimal(1), description="The lowest number allowed.")
-    most: Decimal | None = Field(None, description="The highest number allowed.")
-    step: Decimal = Field(Decimal(1), description="What a number must be a multiple of.")
-    words: list[str] = Field([], description="The words allowed, where it is not a number.")
-    several: bool = Field(False, description="Whether one run measures each of several values.")
+    least: Decimal = Decimal(1)
+    """The lowest number allowed."""
+    most: Decimal | None = None
+    """The highest number allowed."""
+    step: Decimal = Decimal(1)
+    """What a number must be a multiple of."""
+    words: list[str] = []
+    """The words allowed, where it is not a number."""
+    several: bool = False
+    """Whether one run measures each of several values."""
 
     def __str__(self) -> str:
         most = "" if self.most is None else f", at most {self.most}"
@@ -88,61 +93,50 @@ class Setting(Model):
 class Metric(Model):
     """One metric that a check yields, or will yield."""
 
-    check: str | None = Field(
-        description="The check's class; null: no check yields it yet, so criteria are PENDING "
-        "unless it is derived."
-    )
-    derived_from: list[str] = Field(
-        [],
-        description="What it is computed from when it is read: metrics, or the site's own files "
-        "and records (descriptions, sessions, timeline.csv, probes, criteria).",
-    )
-    computed: str = Field(
-        "",
-        description="How it is computed from them: a function of siteproof/verdict/derived/, and "
-        "which of its choices, such as 'inventory.total of cores'.",
-    )
-    file: str | None = Field(
-        None,
-        description="The check's file, below the clone; in the catalogue of a site's own checks, "
-        "below their folder.",
-    )
-    compared_by: list[str] = Field(
-        [],
-        description="What `against` of a criterion may name, where the metric compares two sides: "
-        "link, nodes, group, campaign, or a condition. It must name one, unless it is campaign.",
-    )
-    unit: str = Field(description="The unit of its samples, as the tool prints it.")
-    better: Literal["higher", "lower", "neither"] = Field(description="Which direction is good.")
-    lowest: End | None = Field(
-        Decimal(0), description="The lowest value possible, in its unit; null: there is none."
-    )
-    highest: End | None = Field(None, description="The highest value possible, in its unit.")
-    programs: list[str] = Field([], description="Programs that can measure it.")
-    formerly: list[str] = Field(
-        [], description="Programs that measured it in older reports, and that no check runs."
-    )
-    conditions: list[str] = Field([], description="Conditions that a criterion may name.")
-    settings: dict[str, Setting] = Field(
-        {},
-        description="Conditions that a criterion sets, as its check can be run with them; in the "
-        "entry of one metric of the check.",
-    )
-    needs: list[str] = Field(
-        [],
-        description="What system.yaml must have, or nothing yields it: links.*.round_trip; "
-        "{service} is the service that the criterion names.",
-    )
-    point: list[str] = Field(
-        [],
-        description="What belongs to its point, such as block: a sample without it is refused, and "
-        "values of different points are never put together.",
-    )
-    directed: bool = Field(
-        True, description="False: a pair has one value, not one for each direction."
-    )
-    headline: bool = Field(False, description="True: written to ReFrame's own perflog too.")
-    description: str = Field(description="What it is.")
+    check: str | None
+    """The check's class; null: no check yields it yet, so criteria are PENDING unless it is
+    derived."""
+    derived_from: list[str] = []
+    """What it is computed from when it is read: metrics, or the site's own files and records
+    (descriptions, sessions, timeline.csv, probes, criteria)."""
+    computed: str = ""
+    """How it is computed from them: a function of siteproof/verdict/derived/, and which of its
+    choices, such as 'inventory.total of cores'."""
+    file: str | None = None
+    """The check's file, below the clone; in the catalogue of a site's own checks, below their
+    folder."""
+    compared_by: list[str] = []
+    """What `against` of a criterion may name, where the metric compares two sides: link, nodes,
+    group, campaign, or a condition. It must name one, unless it is campaign."""
+    unit: str
+    """The unit of its samples, as the tool prints it."""
+    better: Literal["higher", "lower", "neither"]
+    """Which direction is good."""
+    lowest: End | None = Decimal(0)
+    """The lowest value possible, in its unit; null: there is none."""
+    highest: End | None = None
+    """The highest value possible, in its unit."""
+    programs: list[str] = []
+    """Programs that can measure it."""
+    formerly: list[str] = []
+    """Programs that measured it in older reports, and that no check runs."""
+    conditions: list[str] = []
+    """Conditions that a criterion may name."""
+    settings: dict[str, Setting] = {}
+    """Conditions that a criterion sets, as its check can be run with them; in the entry of one
+    metric of the check."""
+    needs: list[str] = []
+    """What system.yaml must have, or nothing yields it: links.*.round_trip; {service} is the
+    service that the criterion names."""
+    point: list[str] = []
+    """What belongs to its point, such as block: a sample without it is refused, and values of
+    different points are never put together."""
+    directed: bool = True
+    """False: a pair has one value, not one for each direction."""
+    headline: bool = False
+    """True: written to ReFrame's own perflog too."""
+    description: str
+    """What it is."""
 
     @property
     def answerable(self) -> bool:

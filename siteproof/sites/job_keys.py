@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from string import Formatter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
 from siteproof.errors import Mistake
 from siteproof.sites.key_types import Count, Model, Time, shaped
@@ -124,34 +124,33 @@ Extras = dict[Extra, Any]
 class Device(Model):
     """An accelerator of a kind of node."""
 
-    count: Count = Field(
-        description="How many a node has; for gpu, 'siteproof describe --facts' compares it with "
-        "what is on the node's PCI bus."
-    )
-    arch: str = Field("", description="Its architecture, as ReFrame's tests compare it: sm_90.")
-    model: str = Field("", description="Its model, for ReFrame's tests and for people.")
+    count: Count
+    """How many a node has; for gpu, 'siteproof describe --facts' compares it with what is on the
+    node's PCI bus."""
+    arch: str = ""
+    """Its architecture, as ReFrame's tests compare it: sm_90."""
+    model: str = ""
+    """Its model, for ReFrame's tests and for people."""
 
 
 class Loads(Model):
     """What the script of a job does before it measures."""
 
-    modules: list[Module] = Field(
-        [],
-        description="Modules that a job loads on its node, in this order; `modules_system` of the "
-        "system names what loads them. Where one is missing, nothing is measured.",
-    )
-    prepare_cmds: list[Command] = Field(
-        [],
-        description="Shell commands in the job's script before the modules are loaded, as in "
-        "ReFrame: source /etc/profile.d/lmod.sh, or module use PATH.",
-    )
+    modules: list[Module] = []
+    """Modules that a job loads on its node, in this order; `modules_system` of the system names
+    what loads them. Where one is missing, nothing is measured."""
+    prepare_cmds: list[Command] = []
+    """Shell commands in the job's script before the modules are loaded, as in ReFrame: source
+    /etc/profile.d/lmod.sh, or module use PATH."""
 
 
 class ContainerPlatform(Model):
     """What a container platform needs, for ReFrame's tests."""
 
-    modules: list[Module] = Field([], description="Modules that bring it.")
-    variables: Variables = Field({}, description="Environment variables to set for it.")
+    modules: list[Module] = []
+    """Modules that bring it."""
+    variables: Variables = {}
+    """Environment variables to set for it."""
 
 
 class Jobs(Loads):
@@ -168,40 +167,28 @@ class Jobs(Loads):
         "nodes": "role",
     }
 
-    variables: Variables = Field(
-        {}, description="Environment variables to set; those of the environment come later."
-    )
-    launcher: Launcher | None = Field(
-        None,
-        description="What starts the ranks of the site's own ReFrame tests; srun, or local for "
-        "`scheduler: local`, if not given. Siteproof's checks reach each node by srun.",
-    )
-    srun_options: list[StepOption] = Field(
-        [],
-        description="Options of the srun that starts Siteproof's checks on the nodes of a job: "
-        "--mem-bind=local.",
-    )
-    max_jobs: Count | None = Field(
-        None, description="The most jobs at a time; never more than one check needs for all nodes."
-    )
-    time_limit: Time | None = Field(
-        None, description="Time limit of the site's own ReFrame tests that set none: 10 min."
-    )
-    features: list[Feature] = Field(
-        [], description="What the site's own ReFrame tests may require of a partition: +gpu."
-    )
-    extras: Extras = Field(
-        {}, description="Values that the site's own ReFrame tests read, as ReFrame's `extras`."
-    )
-    resources: dict[str, list[Requested]] = Field(
-        {},
-        description="Scheduler options that the site's own ReFrame tests ask for by name, with "
-        "their values in braces: {memory: ['--mem={size}']}. With gpu devices, _rfm_gpu is "
-        "--gres=gpu:{num_gpus_per_node} if not given.",
-    )
-    container_platforms: dict[Platform, ContainerPlatform] = Field(
-        {}, description="Container platforms for the site's own ReFrame tests; the first is used."
-    )
+    variables: Variables = {}
+    """Environment variables to set; those of the environment come later."""
+    launcher: Launcher | None = None
+    """What starts the ranks of the site's own ReFrame tests; srun, or local for `scheduler: local`,
+    if not given. Siteproof's checks reach each node by srun."""
+    srun_options: list[StepOption] = []
+    """Options of the srun that starts Siteproof's checks on the nodes of a job:
+    --mem-bind=local."""
+    max_jobs: Count | None = None
+    """The most jobs at a time; never more than one check needs for all nodes."""
+    time_limit: Time | None = None
+    """Time limit of the site's own ReFrame tests that set none: 10 min."""
+    features: list[Feature] = []
+    """What the site's own ReFrame tests may require of a partition: +gpu."""
+    extras: Extras = {}
+    """Values that the site's own ReFrame tests read, as ReFrame's `extras`."""
+    resources: dict[str, list[Requested]] = {}
+    """Scheduler options that the site's own ReFrame tests ask for by name, with their values in
+    braces: {memory: ['--mem={size}']}. With gpu devices, _rfm_gpu is --gres=gpu:{num_gpus_per_node}
+    if not given."""
+    container_platforms: dict[Platform, ContainerPlatform] = {}
+    """Container platforms for the site's own ReFrame tests; the first is used."""
 
 
 OF_ANY = "GLIBC_TUNABLES HUGETLB_* LD_AUDIT LD_BIND_NOW LD_PRELOAD MALLOC_* TCMALLOC_*"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from typing import Annotated, Any
 
 from pydantic import (
@@ -86,10 +90,42 @@ def family(name: str) -> str:
 REPEATED = ("access", "axes", "prepare_cmds", "resources", "srun_options")
 
 
-class Model(BaseModel):
-    """Every mapping of a site file: unknown keys are mistakes, and nothing changes it later."""
+def _sentences(model: type[BaseModel]) -> dict[str, str]:
+    """The sentence of each key of a model: the text below it in its class."""
+    found: dict[str, str] = {}
+    for one in reversed(model.__mro__):
+        if one.__module__.startswith("siteproof."):
+            found |= _written(one.__module__).get(one.__name__, {})
+    return found
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+
+@cache  # pydantic's use_attribute_docstrings reads them at each start, also where nobody asks
+def _written(module: str) -> Mapping[str, dict[str, str]]:
+    """The sentences in a file, by class and key."""
+    body = ast.parse(inspect.getsource(sys.modules[module])).body
+    return {one.name: dict(_below_keys(one)) for one in body if isinstance(one, ast.ClassDef)}
+
+
+def _below_keys(model: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for pair in pairwise(model.body):
+        match pair:
+            case ast.AnnAssign(target=ast.Name(key)), ast.Expr(ast.Constant(str(text))):
+                yield key, " ".join(text.split())
+
+
+def _with_sentences(schema: dict[str, Any], model: type[BaseModel]) -> None:
+    """Add the sentences to a model's JSON schema."""
+    for key, sentence in _sentences(model).items():
+        schema["properties"][key]["description"] = sentence
+
+
+class Model(BaseModel):
+    """Every mapping of a site file: unknown keys are mistakes, and nothing changes it later.
+
+    The text below a key is its sentence in the manual and in the JSON schema.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_with_sentences)
 
     @field_validator("*")
     @classmethod
@@ -182,12 +218,10 @@ Time = Annotated[units.Quantity, *_quantity("time", "0.2 ms")]
 class Graded(Model):
     """From which rates on a link, a service that transfers, or any of them is slow."""
 
-    warn: Rate | None = Field(
-        None, description="A pair up to this rate is worth a look, and is not bad: 50 MB/s."
-    )
-    critical: Rate | None = Field(
-        None, description="A pair with a lower rate is bad, however few pairs there are: 25 MB/s."
-    )
+    warn: Rate | None = None
+    """A pair up to this rate is worth a look, and is not bad: 50 MB/s."""
+    critical: Rate | None = None
+    """A pair with a lower rate is bad, however few pairs there are: 25 MB/s."""
 
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")

@@ -85,24 +85,24 @@ def keys(file: str, files: Mapping[str, Any] = FILES) -> list[Key]:
 
 
 def _keys(model: type[BaseModel], place: tuple[str, ...]) -> Iterator[Key]:
-    kinds = model.model_json_schema()["properties"]
+    schemas = model.model_json_schema()["properties"]
     for name, field in model.model_fields.items():
         here = (*place, name)
         inner, by_name = bare(field.annotation), list[str]()
         if get_origin(inner) is dict:
             inner, by_name = bare(get_args(inner)[1]), ["NAME"]
         form = FORMS.get(inner, "")
-        kind = f"{form}{' by name' * len(by_name)}" if form else _kind(kinds[name])
-        yield _key(field, ".".join(here), kind)
+        kind = f"{form}{' by name' * len(by_name)}" if form else _kind(schemas[name])
+        yield _key(field, ".".join(here), kind, schemas[name].get("description", ""))
         if isinstance(inner, type) and issubclass(inner, BaseModel) and not form:
             yield from _keys(inner, (*here, *by_name))
 
 
-def _key(field: FieldInfo, place: str, kind: str) -> Key:
+def _key(field: FieldInfo, place: str, kind: str, sentence: str) -> Key:
     needed = field.is_required()
     choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
     default = None if needed or field.default_factory else field.default
-    return Key(place, needed, field.description or "", choices, kind, default)
+    return Key(place, needed, sentence, choices, kind, default)
 
 
 def _kind(schema: Mapping[str, Any]) -> str:

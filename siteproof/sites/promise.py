@@ -138,19 +138,16 @@ def compared(kind: Kind, value: Fraction, bound: Fraction) -> bool:
 class Promise(Model):
     """What criteria and baselines have in common."""
 
-    metric: str = Field(description="The metric, Check.metric of checks/*/catalogue.yaml.")
-    nodes: list[str] = Field(
-        [], min_length=1, description="Roles that it covers; without it, all roles."
-    )
-    links: list[str] = Field(
-        [], description="Links over which it was measured, keys of `links`; needed for pairs."
-    )
-    at_least: str | None = Field(
-        None, description="The lowest value that passes: '65 GB/s', or a share: '80 % of peak'."
-    )
-    at_most: str | None = Field(
-        None, description="The highest value that passes: '0 %', or a share of a hardware fact."
-    )
+    metric: str
+    """The metric, Check.metric of checks/*/catalogue.yaml."""
+    nodes: list[str] = Field([], min_length=1)
+    """Roles that it covers; without it, all roles."""
+    links: list[str] = []
+    """Links over which it was measured, keys of `links`; needed for pairs."""
+    at_least: str | None = None
+    """The lowest value that passes: '65 GB/s', or a share: '80 % of peak'."""
+    at_most: str | None = None
+    """The highest value that passes: '0 %', or a share of a hardware fact."""
     rounding: Annotated[str, readable(parse_rounding)] = Field(
         "none",
         description="'nearest 1 GB/s': the value is rounded to the step, then compared; none: as "
@@ -158,22 +155,19 @@ class Promise(Model):
         + "; ".join(f"{name}: {rule.meaning}" for name, rule in RULES.items() if name in _WRITTEN)
         + ".",
     )
-    ties: Literal["away", "even"] = Field(
-        "away",
-        description="Of `nearest`, how a value half-way between two steps is rounded: away from "
-        "zero, or to the even multiple of the step, as in ASTM E29 (6.4.3).",
-    )
-    conditions: dict[str, Value] = Field(
-        default_factory=lambda: {"mode": UNNAMED},
-        description="The conditions that a sample must have to count. Those that the check has "
-        "settings for set the runs of the modes that `mode` names. Without it maintenance and "
-        "acceptance count, and acceptance is set.",
-    )
-    programs: list[str] = Field(
-        [], description="Programs whose value counts; without it, any that the check knows."
-    )
-    source: str = Field(description="Where the bound is stated: document and paragraph.")
-    note: str = Field("", description="A remark for readers of the report.")
+    ties: Literal["away", "even"] = "away"
+    """Of `nearest`, how a value half-way between two steps is rounded: away from zero, or to the
+    even multiple of the step, as in ASTM E29 (6.4.3)."""
+    conditions: dict[str, Value] = Field(default_factory=lambda: {"mode": UNNAMED})
+    """The conditions that a sample must have to count. Those that the check has settings for set
+    the runs of the modes that `mode` names. Without it maintenance and acceptance count, and
+    acceptance is set."""
+    programs: list[str] = []
+    """Programs whose value counts; without it, any that the check knows."""
+    source: str
+    """Where the bound is stated: document and paragraph."""
+    note: str = ""
+    """A remark for readers of the report."""
 
     @model_validator(mode="before")
     @classmethod
@@ -336,33 +330,27 @@ class Promise(Model):
 class Criterion(Promise):
     """One line of a contract."""
 
-    description: str = Field(description="What is required, in a few words.")
-    subject: Subject = Field("node", description="What one value belongs to.")
-    scope: Scope = Field(
-        default_factory=lambda data: SCOPES.get(data.get("subject", ""), "system"),
-        description="What must meet the bound; by the subject: every node for a node or client, "
-        "every pair for a pair, otherwise the system's one value.",
-    )
-    equals: str | None = Field(None, description="The only value that passes, number or text.")
-    report_only: Reason | None = Field(
-        None, description="Instead of a bound: why the value is reported and decides nothing."
-    )
-    not_here: Reason | None = Field(
-        None,
-        description="Why it cannot be measured on this system. It then decides nothing, unless "
-        "it was measured nevertheless.",
-    )
-    phase: Literal["functionality", "performance", "stability", "review"] = Field(
-        "performance", description="The phase of the acceptance that it belongs to."
-    )
-    trials: Count | None = Field(
-        None, description="How many trials must have been made; fewer are INCOMPLETE."
-    )
-    against: dict[str, str] = Field(
-        {},
-        description="With what a derived metric compares, by what differs there: link, nodes (a "
-        "role), campaign, or a condition, such as file_system.",
-    )
+    description: str
+    """What is required, in a few words."""
+    subject: Subject = "node"
+    """What one value belongs to."""
+    scope: Scope = Field(default_factory=lambda data: SCOPES.get(data.get("subject", ""), "system"))
+    """What must meet the bound; by the subject: every node for a node or client, every pair for a
+    pair, otherwise the system's one value."""
+    equals: str | None = None
+    """The only value that passes, number or text."""
+    report_only: Reason | None = None
+    """Instead of a bound: why the value is reported and decides nothing."""
+    not_here: Reason | None = None
+    """Why it cannot be measured on this system. It then decides nothing, unless it was measured
+    nevertheless."""
+    phase: Literal["functionality", "performance", "stability", "review"] = "performance"
+    """The phase of the acceptance that it belongs to."""
+    trials: Count | None = None
+    """How many trials must have been made; fewer are INCOMPLETE."""
+    against: dict[str, str] = {}
+    """With what a derived metric compares, by what differs there: link, nodes (a role), campaign,
+    or a condition, such as file_system."""
     over: Annotated[
         str,
         shaped(
@@ -370,23 +358,17 @@ class Criterion(Promise):
             "how members answer together",
             f"{SUM}, {ALL}, {ANY}, or a number of members",
         ),
-    ] = Field(
-        "",
-        description="Of a system with `members`: how their answers are one. sum: the values of all "
-        "are added; all, any, or a number: so many members must meet it, and the value is that of "
-        "the last one of these. Of Availability.*: the system is up while so many members are.",
-    )
-    answered_by: Literal["measurement", "evidence"] = Field(
-        "measurement",
-        description="Evidence is what a person has recorded with 'siteproof evidence'; it counts "
-        "only where neither a check nor a derivation can answer.",
-    )
-    max_age: Annotated[str, readable(parse_age)] = Field(
-        "7d",
-        description="How old its answer may be: '7d', '36h', '4w'. An older one is INCOMPLETE, and "
-        "so is one from before a change of kernel, firmware or software lock. none: no limit, and "
-        "such changes do not matter.",
-    )
+    ] = ""
+    """Of a system with `members`: how their answers are one. sum: the values of all are added; all,
+    any, or a number: so many members must meet it, and the value is that of the last one of these.
+    Of Availability.*: the system is up while so many members are."""
+    answered_by: Literal["measurement", "evidence"] = "measurement"
+    """Evidence is what a person has recorded with 'siteproof evidence'; it counts only where
+    neither a check nor a derivation can answer."""
+    max_age: Annotated[str, readable(parse_age)] = "7d"
+    """How old its answer may be: '7d', '36h', '4w'. An older one is INCOMPLETE, and so is one from
+    before a change of kernel, firmware or software lock. none: no limit, and such changes do not
+    matter."""
 
     @cached_property
     def oldest(self) -> timedelta | None:
@@ -418,12 +400,14 @@ class Criterion(Promise):
 class Baseline(Promise):
     """A value that the system typically reaches."""
 
-    description: str = Field("", description="What the baseline is, in a few words.")
-    scope: Scope = Field("every node", description="What must meet the bound.")
-    tolerance: Annotated[str, readable(parse_tolerance)] | None = Field(
-        None, description="How far below (at_most: above) the bound a value may be: '5 %'."
-    )
-    taken: Day = Field(description="The day on which it was measured or calibrated.")
+    description: str = ""
+    """What the baseline is, in a few words."""
+    scope: Scope = "every node"
+    """What must meet the bound."""
+    tolerance: Annotated[str, readable(parse_tolerance)] | None = None
+    """How far below (at_most: above) the bound a value may be: '5 %'."""
+    taken: Day
+    """The day on which it was measured or calibrated."""
 
     @property
     def _slack(self) -> Fraction:
@@ -436,19 +420,20 @@ EVERYTHING = "all"
 class Waiver(Model):
     """A known problem with an owner."""
 
-    nodes: str = Field(description="The nodes, in ClusterShell's syntax, all in the inventory.")
-    waives: str = Field(
-        description="What the nodes may miss: a criterion's id, a metric, or 'all'."
-    )
-    wrong_answers: list[Literal["invalid", "checksum"]] = Field(
-        [],
-        description="Statuses of wrong answers that are waived, too; without it wrong answers "
-        "are never waived.",
-    )
-    problem: str = Field(description="The known problem, in a few words.")
-    owner: str = Field(description="The person who is responsible for it.")
-    expires: Day = Field(description="The last day on which it holds.")
-    ticket: str = Field("", description="The ticket of the problem, such as an address.")
+    nodes: str
+    """The nodes, in ClusterShell's syntax, all in the inventory."""
+    waives: str
+    """What the nodes may miss: a criterion's id, a metric, or 'all'."""
+    wrong_answers: list[Literal["invalid", "checksum"]] = []
+    """Statuses of wrong answers that are waived, too; without it wrong answers are never waived."""
+    problem: str
+    """The known problem, in a few words."""
+    owner: str
+    """The person who is responsible for it."""
+    expires: Day
+    """The last day on which it holds."""
+    ticket: str = ""
+    """The ticket of the problem, such as an address."""
 
     @cached_property
     def set(self) -> NodeSet:

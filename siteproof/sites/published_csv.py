@@ -85,41 +85,36 @@ class Published(Row):
         "conditions",
     )
 
-    date: Annotated[str, AfterValidator(said_period)] = Field(
-        description="When it was measured, as the source states it: 2016-08-04, 2016-08, "
-        "2016-08-04/2016-08-05."
-    )
-    campaign: Campaign = Field(
-        "",
-        description="A name that groups values, for 'siteproof compare'. Of two campaigns with "
-        "the same date, the one further down in the file is the later one.",
-    )
-    metric: str = Field(description="A metric of the catalogue.")
-    value: str = Field(
-        "",
-        description="The value, with the digits that the source prints; also >166, <25, ~60 "
-        "and 15-20. Of a failure what is printed instead, such as N/A.",
-    )
-    unit: str = Field(description="The unit that the source prints, of the metric's kind.")
-    statistic: Literal["mean", "median", "maximum", "minimum", "one value", "rank", "landmark"] = (
-        Field(
-            description="Which statistic of the measured values this is; rank: one of several "
-            "that are printed sorted; landmark: a point of a curve that is not printed."
-        )
-    )
+    date: Annotated[str, AfterValidator(said_period)]
+    """When it was measured, as the source states it: 2016-08-04, 2016-08, 2016-08-04/2016-08-05."""
+    campaign: Campaign = ""
+    """A name that groups values, for 'siteproof compare'. Of two campaigns with the same date, the
+    one further down in the file is the later one."""
+    metric: str
+    """A metric of the catalogue."""
+    value: str = ""
+    """The value, with the digits that the source prints; also >166, <25, ~60 and 15-20. Of a
+    failure what is printed instead, such as N/A."""
+    unit: str
+    """The unit that the source prints, of the metric's kind."""
+    statistic: Literal["mean", "median", "maximum", "minimum", "one value", "rank", "landmark"]
+    """Which statistic of the measured values this is; rank: one of several that are printed sorted;
+    landmark: a point of a curve that is not printed."""
     status: Literal[STATUSES] = Field(  # type: ignore[valid-type]
         "ok", description="Why there is no value, where the source states it; parse: it was lost."
     )
-    trial: Annotated[int, Field(ge=1, le=10**6)] | None = Field(
-        None, description="The number of the repetition, from 1 on, if there are several."
-    )
-    node: str = Field("", description="The node that it belongs to; empty: to no single node.")
-    peer: str = Field("", description="The receiving node; `node` is the sending one.")
-    conditions: Annotated[dict[str, str], BeforeValidator(_pairs)] = Field(
-        {}, description="What was requested, as far as the source states it: key=value; key=value."
-    )
-    source: str = Field(description="The document, and the paragraph or table in it.")
-    note: str = Field("", description="What a reader must know, such as a contradiction.")
+    trial: Annotated[int, Field(ge=1, le=10**6)] | None = None
+    """The number of the repetition, from 1 on, if there are several."""
+    node: str = ""
+    """The node that it belongs to; empty: to no single node."""
+    peer: str = ""
+    """The receiving node; `node` is the sending one."""
+    conditions: Annotated[dict[str, str], BeforeValidator(_pairs)] = {}
+    """What was requested, as far as the source states it: key=value; key=value."""
+    source: str
+    """The document, and the paragraph or table in it."""
+    note: str = ""
+    """What a reader must know, such as a contradiction."""
 
     @model_validator(mode="after")
     def _a_value_of_its_ends(self) -> Published:

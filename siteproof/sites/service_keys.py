@@ -165,175 +165,138 @@ SLURM = "slurm"  # the kind that the check Scheduler uses, and not Service
 class Service(Graded):
     """A service that users meet, and that `reframe -n Service` uses as they do."""
 
-    description: str = Field("", description="What it is, for the report.")
-    kind: ServiceKind = Field(
-        description="How it is used. sftp, rsync, http (PUT and GET), s3, irods, globus: files "
-        "there and back; kerberos: kinit, then files by ssh with the ticket; jupyterhub: a server, "
-        "a kernel and a notebook; web: a page and its certificate; mount: a byte of a file system; "
-        "desktop: a picture by VNC or noVNC; openstack: virtual machines; galaxy: a workflow, its "
-        "results; slurm: small jobs, of the check Scheduler."
-    )
-    address: str = Field(
-        description="Where it is: user@host:port for sftp, rsync, irods and kerberos, a URL for "
-        "http, s3, jupyterhub and web, the path for mount, a URL of noVNC or host:port of VNC for "
-        "desktop, two collections for globus, the URL of Keystone for openstack, that of Galaxy "
-        "for galaxy, the name of a partition of Slurm for slurm."
-    )
-    partition: str | None = Field(
-        None,
-        description="The partition whose first free node uses it in a job; without it, the machine "
-        "on which ReFrame runs.",
-    )
-    timeout: Time = Field(
-        units.Quantity(Decimal(60), "s"), description="How long each step may take: 60 s."
-    )
-    folder: Absolute = Field(
-        "",
-        description="The folder at the far end; what is made there is removed. iRODS: a collection "
-        "of the user's zone, /zone/home/user.",
-    )
-    from_folder: Absolute = Field("", description="Globus: the folder of the source collection.")
-    bucket: str = Field("", description="S3: the bucket.")
-    user: str = Field("", description="JupyterHub: the user whose server is started.")
-    principal: str = Field("", description="Kerberos: who logs in: alice@EXAMPLE.ORG.")
-    key: Absolute = Field("", description="SFTP and rsync: the file with the private key of ssh.")
-    known_hosts: Absolute = Field(
-        "", description="The file with the host keys that are accepted, as ssh writes it."
-    )
-    token: Absolute = Field(
-        "",
-        description="HTTP and JupyterHub: the file with the token; Galaxy: with the API key of a "
-        "user.",
-    )
-    credentials: Absolute = Field(
-        "",
-        description="The file with what a login needs, a KEY=VALUE a line; s3: access_key and "
-        "secret_key; globus: client_id and client_secret; openstack: username, password, project, "
-        "user_domain, project_domain and region, or application_credential_id and _secret.",
-    )
-    keytab: Absolute = Field("", description="Kerberos: the keytab of the principal.")
-    password: Absolute = Field("", description="Desktop and iRODS: the file with the password.")
-    krb5_config: Absolute = Field("", description="Kerberos: a krb5.conf in place of the system's.")
-    forward: bool = Field(
-        False,
-        description="Kerberos: whether the ticket is passed on by ssh, and must be at the far end.",
-    )
-    certificates: Absolute = Field(
-        "",
-        description="The file with the certificates that are trusted; else the system's. iRODS: "
-        "only with it is the connection encrypted.",
-    )
-    content: str = Field("", description="Web: a text that the page must have.")
-    http_status: Annotated[int, Field(ge=200, le=599)] = Field(
-        200, description="Web: the status of the page, after redirects."
-    )
-    size: Size = Field(
-        units.Quantity(Decimal(64), "MiB"), description="Size of the large file: 64 MiB."
-    )
-    files: Annotated[int, Field(ge=0, le=10_000)] = Field(
-        20, description="How many small files are transferred, too; 0: none."
-    )
-    file_size: Size = Field(
-        units.Quantity(Decimal(64), "KiB"), description="Size of each small file: 64 KiB."
-    )
-    image: Name = Field("", description="OpenStack: the name of the image that servers boot.")
-    flavor: Name = Field("", description="OpenStack: the name of the servers' flavor.")
-    resize_flavor: Name = Field("", description="OpenStack: the flavor after `resize`.")
-    network: Name = Field(
-        "", description="OpenStack: a network of the cloud; without it one is made for each test."
-    )
-    zone: Name = Field("", description="OpenStack: the availability zone of the servers.")
-    other_zone: Name = Field("", description="OpenStack: the zone, or site, to which `move` goes.")
-    scenarios: list[Scenario] | None = Field(
-        None,
-        description="OpenStack: what is done after the login: image (up and down, hash), network "
-        "(two servers on one network), launch, suspend (and stop), snapshot (and boot of it), "
-        "volume, move (shelve, then unshelve in other_zone), resize. Without it: all for which "
-        "the keys are given; []: the login alone.",
-    )
-    trials: Annotated[int, Field(ge=1, le=50)] = Field(
-        1, description="OpenStack: how often all of it is done; median and worst of each step."
-    )
-    volume_size: Size = Field(
-        units.Quantity(Decimal(1), "GiB"), description="OpenStack: size of a volume: 1 GiB."
-    )
-    volume_type: Name = Field("", description="OpenStack: its type; else the cloud's default.")
-    guest_user: User = Field(
-        "",
-        description="OpenStack: who logs in to a server by ssh, with a key that the test makes; "
-        "what is written to a volume and a snapshot is then read back in another server. The "
-        "image must print its host keys to the console, as cloud-init does.",
-    )
-    reachable: Literal["ssh", ""] = Field(
-        "",
-        description="OpenStack, of a sweep of servers. ssh: a server counts when it is ACTIVE and "
-        "its first address, a floating one before others, shows the version of an ssh server to "
-        "this machine, a look of 5 s at a time, as long as servers are waited for. The project's "
-        "default security group must let that pass. Without it: when it is ACTIVE.",
-    )
-    workflow: Absolute = Field(
-        "", description="Galaxy: the file with the workflow, as Galaxy exports it (.ga)."
-    )
-    inputs: dict[Label, Absolute] = Field(
-        {}, description="Galaxy: the label of each input of the workflow, and the file for it."
-    )
-    results: dict[Label, Digest] = Field(
-        {},
-        description="Galaxy: labels of outputs of the workflow, each with the SHA-256 that the "
-        "file has on the reference installation; without them, none is compared.",
-    )
-    reference_time: Time | None = Field(
-        None,
-        description="Galaxy: what the workflow takes on the reference installation: its "
-        "Service.run_time there.",
-    )
-    cases: list[SlurmCase] | None = Field(
-        None,
-        description="Slurm: what it must keep: each of these that does not hold is a failure, also "
-        "where Slurm is not configured for it. Without it: all, and a case for which Slurm is not "
-        "configured is a SKIP.",
-    )
-    submit: list[Option] = Field(
-        [], description="Slurm: options of sbatch for each job, such as --account=staff."
-    )
-    jobs: Annotated[int, Field(ge=0, le=100_000)] | None = Field(
-        None,
-        description="Slurm: how many small jobs `throughput` submits, as one array; 1000 in mode "
-        "acceptance and none in other modes, if not given.",
-    )
-    over_memory: Literal["OUT_OF_MEMORY", "FAILED", "CANCELLED"] = Field(
-        "OUT_OF_MEMORY",
-        description="Slurm: the state of a job that took more memory than it asked for. FAILED: "
-        "ended by a signal, as JobAcctGatherParams=OverMemoryKill does.",
-    )
-    preempting: list[Option] = Field(
-        [],
-        description="Slurm: options of sbatch for a job that preempts one without them, such as "
-        "--partition=urgent or --qos=high.",
-    )
-    prolog: Proof = Field(
-        "",
-        description="Slurm: what shows in a job that the prolog has run: a variable that is set, "
-        "or the path of a file on the node; %j is the job's number.",
-    )
-    epilog: Absolute = Field(
-        "",
-        description="Slurm: the path of a file on the node that the epilog of a job leaves; %j is "
-        "the job's number.",
-    )
-    here: End = Field(
-        "",
-        description="The name of this end among the ends of transfers; the "
-        "system's name, if not given.",
-    )
-    there: End = Field("", description="The name of the far end; the service's, if not given.")
-    most_written: Size | None = Field(
-        None, description="The quota: a test that would write more does not begin: 10 GiB."
-    )
-    price: Price = Field("", description="What each GB that is moved costs, as a number: '0.09'.")
-    most_price: Price = Field(
-        "", description="A test that would cost more does not begin, as a number: '1.50'."
-    )
+    description: str = ""
+    """What it is, for the report."""
+    kind: ServiceKind
+    """How it is used. sftp, rsync, http (PUT and GET), s3, irods, globus: files there and back;
+    kerberos: kinit, then files by ssh with the ticket; jupyterhub: a server, a kernel and a
+    notebook; web: a page and its certificate; mount: a byte of a file system; desktop: a picture by
+    VNC or noVNC; openstack: virtual machines; galaxy: a workflow, its results; slurm: small jobs,
+    of the check Scheduler."""
+    address: str
+    """Where it is: user@host:port for sftp, rsync, irods and kerberos, a URL for http, s3,
+    jupyterhub and web, the path for mount, a URL of noVNC or host:port of VNC for desktop, two
+    collections for globus, the URL of Keystone for openstack, that of Galaxy for galaxy, the name
+    of a partition of Slurm for slurm."""
+    partition: str | None = None
+    """The partition whose first free node uses it in a job; without it, the machine on which
+    ReFrame runs."""
+    timeout: Time = units.Quantity(Decimal(60), "s")
+    """How long each step may take: 60 s."""
+    folder: Absolute = ""
+    """The folder at the far end; what is made there is removed. iRODS: a collection of the user's
+    zone, /zone/home/user."""
+    from_folder: Absolute = ""
+    """Globus: the folder of the source collection."""
+    bucket: str = ""
+    """S3: the bucket."""
+    user: str = ""
+    """JupyterHub: the user whose server is started."""
+    principal: str = ""
+    """Kerberos: who logs in: alice@EXAMPLE.ORG."""
+    key: Absolute = ""
+    """SFTP and rsync: the file with the private key of ssh."""
+    known_hosts: Absolute = ""
+    """The file with the host keys that are accepted, as ssh writes it."""
+    token: Absolute = ""
+    """HTTP and JupyterHub: the file with the token; Galaxy: with the API key of a user."""
+    credentials: Absolute = ""
+    """The file with what a login needs, a KEY=VALUE a line; s3: access_key and secret_key; globus:
+    client_id and client_secret; openstack: username, password, project, user_domain, project_domain
+    and region, or application_credential_id and _secret."""
+    keytab: Absolute = ""
+    """Kerberos: the keytab of the principal."""
+    password: Absolute = ""
+    """Desktop and iRODS: the file with the password."""
+    krb5_config: Absolute = ""
+    """Kerberos: a krb5.conf in place of the system's."""
+    forward: bool = False
+    """Kerberos: whether the ticket is passed on by ssh, and must be at the far end."""
+    certificates: Absolute = ""
+    """The file with the certificates that are trusted; else the system's. iRODS: only with it is
+    the connection encrypted."""
+    content: str = ""
+    """Web: a text that the page must have."""
+    http_status: Annotated[int, Field(ge=200, le=599)] = 200
+    """Web: the status of the page, after redirects."""
+    size: Size = units.Quantity(Decimal(64), "MiB")
+    """Size of the large file: 64 MiB."""
+    files: Annotated[int, Field(ge=0, le=10_000)] = 20
+    """How many small files are transferred, too; 0: none."""
+    file_size: Size = units.Quantity(Decimal(64), "KiB")
+    """Size of each small file: 64 KiB."""
+    image: Name = ""
+    """OpenStack: the name of the image that servers boot."""
+    flavor: Name = ""
+    """OpenStack: the name of the servers' flavor."""
+    resize_flavor: Name = ""
+    """OpenStack: the flavor after `resize`."""
+    network: Name = ""
+    """OpenStack: a network of the cloud; without it one is made for each test."""
+    zone: Name = ""
+    """OpenStack: the availability zone of the servers."""
+    other_zone: Name = ""
+    """OpenStack: the zone, or site, to which `move` goes."""
+    scenarios: list[Scenario] | None = None
+    """OpenStack: what is done after the login: image (up and down, hash), network (two servers on
+    one network), launch, suspend (and stop), snapshot (and boot of it), volume, move (shelve, then
+    unshelve in other_zone), resize. Without it: all for which the keys are given; []: the login
+    alone."""
+    trials: Annotated[int, Field(ge=1, le=50)] = 1
+    """OpenStack: how often all of it is done; median and worst of each step."""
+    volume_size: Size = units.Quantity(Decimal(1), "GiB")
+    """OpenStack: size of a volume: 1 GiB."""
+    volume_type: Name = ""
+    """OpenStack: its type; else the cloud's default."""
+    guest_user: User = ""
+    """OpenStack: who logs in to a server by ssh, with a key that the test makes; what is written to
+    a volume and a snapshot is then read back in another server. The image must print its host keys
+    to the console, as cloud-init does."""
+    reachable: Literal["ssh", ""] = ""
+    """OpenStack, of a sweep of servers. ssh: a server counts when it is ACTIVE and its first
+    address, a floating one before others, shows the version of an ssh server to this machine, a
+    look of 5 s at a time, as long as servers are waited for. The project's default security group
+    must let that pass. Without it: when it is ACTIVE."""
+    workflow: Absolute = ""
+    """Galaxy: the file with the workflow, as Galaxy exports it (.ga)."""
+    inputs: dict[Label, Absolute] = {}
+    """Galaxy: the label of each input of the workflow, and the file for it."""
+    results: dict[Label, Digest] = {}
+    """Galaxy: labels of outputs of the workflow, each with the SHA-256 that the file has on the
+    reference installation; without them, none is compared."""
+    reference_time: Time | None = None
+    """Galaxy: what the workflow takes on the reference installation: its Service.run_time there."""
+    cases: list[SlurmCase] | None = None
+    """Slurm: what it must keep: each of these that does not hold is a failure, also where Slurm is
+    not configured for it. Without it: all, and a case for which Slurm is not configured is a
+    SKIP."""
+    submit: list[Option] = []
+    """Slurm: options of sbatch for each job, such as --account=staff."""
+    jobs: Annotated[int, Field(ge=0, le=100_000)] | None = None
+    """Slurm: how many small jobs `throughput` submits, as one array; 1000 in mode acceptance and
+    none in other modes, if not given."""
+    over_memory: Literal["OUT_OF_MEMORY", "FAILED", "CANCELLED"] = "OUT_OF_MEMORY"
+    """Slurm: the state of a job that took more memory than it asked for. FAILED: ended by a signal,
+    as JobAcctGatherParams=OverMemoryKill does."""
+    preempting: list[Option] = []
+    """Slurm: options of sbatch for a job that preempts one without them, such as --partition=urgent
+    or --qos=high."""
+    prolog: Proof = ""
+    """Slurm: what shows in a job that the prolog has run: a variable that is set, or the path of a
+    file on the node; %j is the job's number."""
+    epilog: Absolute = ""
+    """Slurm: the path of a file on the node that the epilog of a job leaves; %j is the job's
+    number."""
+    here: End = ""
+    """The name of this end among the ends of transfers; the system's name, if not given."""
+    there: End = ""
+    """The name of the far end; the service's, if not given."""
+    most_written: Size | None = None
+    """The quota: a test that would write more does not begin: 10 GiB."""
+    price: Price = ""
+    """What each GB that is moved costs, as a number: '0.09'."""
+    most_price: Price = ""
+    """A test that would cost more does not begin, as a number: '1.50'."""
 
     @model_validator(mode="after")
     def _fitting(self) -> Service:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Self, TypeVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 
 from siteproof.sites.key_types import Model
 from siteproof.sites.lint import Around, belongs_to
@@ -46,7 +46,8 @@ class Row(Model):
     COLUMN: ClassVar[str]
     KEY: ClassVar[Sequence[str]]
 
-    system: str = Field(description="The site's name.")
+    system: str
+    """The site's name."""
 
     @property
     def identity(self) -> str:
@@ -156,14 +157,22 @@ class HostRow(Row):
 
     FILE, WHAT, COLUMN, KEY = "hosts.csv", "hosts", "name", ("node",)
 
-    node: str = Field(description="The node, as in the inventory.")
-    name: str = Field("", description="Its full name; the node may use the first parts alone.")
-    address: str = Field("", description="An address that one of its interfaces has.")
-    os: str = Field("", description="Its operating system, a glob: CentOS*5*.")
-    interface: str = Field("", description="An interface of the node, by name: eth0.")
-    driver: str = Field("", description="The driver of this interface, a glob: tg3.")
-    speed: str = Field("", description="The rate of this interface: 1000 Mb/s.")
-    source: str = Field(description="The document, and the table in it.")
+    node: str
+    """The node, as in the inventory."""
+    name: str = ""
+    """Its full name; the node may use the first parts alone."""
+    address: str = ""
+    """An address that one of its interfaces has."""
+    os: str = ""
+    """Its operating system, a glob: CentOS*5*."""
+    interface: str = ""
+    """An interface of the node, by name: eth0."""
+    driver: str = ""
+    """The driver of this interface, a glob: tg3."""
+    speed: str = ""
+    """The rate of this interface: 1000 Mb/s."""
+    source: str
+    """The document, and the table in it."""
 
     def lint(self, document: Document, line: int, around: Around, others: Iterable[Self]) -> None:
         """Note a host that the inventory does not have."""

@@ -137,27 +137,21 @@ LONGEST = 2000  # characters of a value that can be as stated; parsers cut them 
 class Expected(Model):
     """The rule for a value; a plain text stands for `exact`, a list for `one_of`."""
 
-    exact: str | None = Field(
-        None, description="The value, as text; the number of blanks does not matter."
-    )
-    one_of: list[str] | None = Field(None, min_length=1, description="The values allowed, as text.")
-    pattern: Names | None = Field(
-        None,
-        min_length=1,
-        description="A glob that the whole value matches, or a list of such: '*E5-2680 v3*'.",
-    )
-    about: str | None = Field(
-        None, description="A number, with its unit if the value has one: 128 GiB. Needs tolerance."
-    )
-    tolerance: str | None = Field(None, description="How far `about` may be missed: 3 %.")
-    at_least: str | None = Field(
-        None,
-        description="The lowest number allowed, with its unit if the value has one; of several "
-        "numbers, each is compared.",
-    )
-    at_most: str | None = Field(
-        None, description="The highest number allowed, in the same way as `at_least`."
-    )
+    exact: str | None = None
+    """The value, as text; the number of blanks does not matter."""
+    one_of: list[str] | None = Field(None, min_length=1)
+    """The values allowed, as text."""
+    pattern: Names | None = Field(None, min_length=1)
+    """A glob that the whole value matches, or a list of such: '*E5-2680 v3*'."""
+    about: str | None = None
+    """A number, with its unit if the value has one: 128 GiB. Needs tolerance."""
+    tolerance: str | None = None
+    """How far `about` may be missed: 3 %."""
+    at_least: str | None = None
+    """The lowest number allowed, with its unit if the value has one; of several numbers, each is
+    compared."""
+    at_most: str | None = None
+    """The highest number allowed, in the same way as `at_least`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -262,13 +256,9 @@ def _share(text: str) -> Fraction:
 class Fact(Expected):
     """What the fields of a name, or of a glob of names, must be; {node} is the node's name."""
 
-    count: int | None = Field(
-        None,
-        ge=0,
-        le=10**6,
-        description="How many fields of this name have such a value; without it, all of them, "
-        "and at least one. 0: there is no such field.",
-    )
+    count: int | None = Field(None, ge=0, le=10**6)
+    """How many fields of this name have such a value; without it, all of them, and at least one. 0:
+    there is no such field."""
 
     def shown(self, node: str) -> str:
         """The rule in words, for a person: `8 times 16 GB, *`."""
@@ -292,16 +282,15 @@ Stated = Annotated[Fact, any_rule(Fact)]
 class FactSection(Model):
     """A section of the description of a node, and the facts that the site states of it."""
 
-    description: str = Field("", description="What the section is about, for the report.")
-    source: str = Field(description="The document and the paragraph that state it.")
-    fields: dict[str, Stated] = Field(
-        {},
-        description="Expected values, by the name of a field that 'siteproof describe NODE' shows, "
-        "or a glob of such names: nic.*.driver. {node} in a value is the node's name.",
-    )
-    not_stated: str = Field(
-        "", description="Why no field is given: what the document states, and no node can show."
-    )
+    description: str = ""
+    """What the section is about, for the report."""
+    source: str
+    """The document and the paragraph that state it."""
+    fields: dict[str, Stated] = {}
+    """Expected values, by the name of a field that 'siteproof describe NODE' shows, or a glob of
+    such names: nic.*.driver. {node} in a value is the node's name."""
+    not_stated: str = ""
+    """Why no field is given: what the document states, and no node can show."""
 
     @model_validator(mode="after")
     def _some_fields(self) -> FactSection:

@@ -47,18 +47,15 @@ Mode = Literal["quick", "maintenance", "acceptance"]
 class Recognise(Model):
     """How a machine of this system is recognised; all keys that are given must match."""
 
-    cluster: str | None = Field(
-        None,
-        description="ClusterName in the machine's slurm.conf; where none can be read, as "
-        "'scontrol show config' has it.",
-    )
-    hostname: str | None = Field(
-        None, description="A regular expression that the whole short host name must match."
-    )
-    file: str | None = Field(None, description="A path that exists on this system only.")
-    fallback: bool = Field(
-        False, description="True: for a machine without Slurm that no other site recognises."
-    )
+    cluster: str | None = None
+    """ClusterName in the machine's slurm.conf; where none can be read, as 'scontrol show config'
+    has it."""
+    hostname: str | None = None
+    """A regular expression that the whole short host name must match."""
+    file: str | None = None
+    """A path that exists on this system only."""
+    fallback: bool = False
+    """True: for a machine without Slurm that no other site recognises."""
 
     @field_validator("hostname")
     @classmethod
@@ -73,61 +70,52 @@ class Recognise(Model):
 class Nic(Model):
     """A network interface of the hardware."""
 
-    speed: Rate | None = Field(None, description="Line rate, for example 10 Gb/s.")
-    mtu: Count | None = Field(None, description="Largest packet that it must carry, in bytes.")
+    speed: Rate | None = None
+    """Line rate, for example 10 Gb/s."""
+    mtu: Count | None = None
+    """Largest packet that it must carry, in bytes."""
 
 
 class Hardware(Model):
     """The facts of one kind of node; a criterion may require a share of them."""
 
-    description: str = Field("", description="Maker and model, for the report.")
-    sockets: Count | None = Field(None, description="Processor sockets of a node.")
-    cores_per_socket: Count | None = Field(None, description="Cores of each processor.")
-    threads_per_core: Count | None = Field(
-        None, description="Hardware threads of a core that the system shows; 1 if switched off."
-    )
-    memory: Size | None = Field(None, description="Memory of a node, all sockets together.")
-    memory_bandwidth: Rate | None = Field(
-        None,
-        description="Bandwidth of all memory channels of a node: channels x transfers a second x 8 "
-        "bytes. STREAM above it is an error of the measurement.",
-    )
-    last_level_cache: Size | None = Field(
-        None, description="Last-level cache of a node, all sockets together."
-    )
-    peak: Flops | None = Field(
-        None, description="Peak of a node in double precision, as the contract counts it."
-    )
-    avx_base: Frequency | None = Field(
-        None, description="Guaranteed clock under vector load, which is not what lscpu prints."
-    )
-    highest_clock: Frequency | None = Field(
-        None,
-        description="Highest clock of a core. HPL above peak x highest_clock / avx_base, or above "
-        "twice the peak where one of them is not given, is an error of the measurement.",
-    )
-    flops_per_cycle: Count | None = Field(
-        None, description="Double-precision operations of a core in a cycle."
-    )
-    hpl_nb: HplBlock | None = Field(
-        None,
-        description="Block size NB of HPL where -S Hpl.nb gives none; 192, if not given. Values "
-        "with different NB are not compared with each other.",
-    )
-    nics: dict[str, Nic] = Field({}, description="Network interfaces, by name.")
-    target: Target | None = Field(
-        None,
-        description="Processor target by archspec's name, for which software is built and which "
-        "ReFrame's tests see as `processor.arch`: zen3, icelake, neoverse_v1.",
-    )
-    devices: dict[str, Device] = Field(
-        {}, description="Accelerators of a node, by their type: gpu."
-    )
-    facts: dict[str, FactSection] = Field(
-        {},
-        description="What was bought: the fields that 'siteproof describe' reads of each node, "
-        "with the values that they must have, by section of the description.",
-    )
+    description: str = ""
+    """Maker and model, for the report."""
+    sockets: Count | None = None
+    """Processor sockets of a node."""
+    cores_per_socket: Count | None = None
+    """Cores of each processor."""
+    threads_per_core: Count | None = None
+    """Hardware threads of a core that the system shows; 1 if switched off."""
+    memory: Size | None = None
+    """Memory of a node, all sockets together."""
+    memory_bandwidth: Rate | None = None
+    """Bandwidth of all memory channels of a node: channels x transfers a second x 8 bytes. STREAM
+    above it is an error of the measurement."""
+    last_level_cache: Size | None = None
+    """Last-level cache of a node, all sockets together."""
+    peak: Flops | None = None
+    """Peak of a node in double precision, as the contract counts it."""
+    avx_base: Frequency | None = None
+    """Guaranteed clock under vector load, which is not what lscpu prints."""
+    highest_clock: Frequency | None = None
+    """Highest clock of a core. HPL above peak x highest_clock / avx_base, or above twice the peak
+    where one of them is not given, is an error of the measurement."""
+    flops_per_cycle: Count | None = None
+    """Double-precision operations of a core in a cycle."""
+    hpl_nb: HplBlock | None = None
+    """Block size NB of HPL where -S Hpl.nb gives none; 192, if not given. Values with different NB
+    are not compared with each other."""
+    nics: dict[str, Nic] = {}
+    """Network interfaces, by name."""
+    target: Target | None = None
+    """Processor target by archspec's name, for which software is built and which ReFrame's tests
+    see as `processor.arch`: zen3, icelake, neoverse_v1."""
+    devices: dict[str, Device] = {}
+    """Accelerators of a node, by their type: gpu."""
+    facts: dict[str, FactSection] = {}
+    """What was bought: the fields that 'siteproof describe' reads of each node, with the values
+    that they must have, by section of the description."""
 
     @property
     def cores(self) -> int:
@@ -165,12 +153,14 @@ SHARE_OF = ("memory", "last_level_cache", "peak", "avx_base")
 class Switch(Model):
     """A kind of switch, which runs no check: what LLDP shows of it, and its uplinks as stated."""
 
-    description: str = Field("", description="Maker, model and place, for the report.")
-    lldp: str = Field(
-        description="The description that it gives of itself by LLDP, a glob: '*MXL*'."
-    )
-    uplinks: Count = Field(description="How many uplinks each one has.")
-    speed: Rate = Field(description="Line rate of an uplink: 40 Gb/s.")
+    description: str = ""
+    """Maker, model and place, for the report."""
+    lldp: str
+    """The description that it gives of itself by LLDP, a glob: '*MXL*'."""
+    uplinks: Count
+    """How many uplinks each one has."""
+    speed: Rate
+    """Line rate of an uplink: 40 Gb/s."""
 
     def is_one(self, text: str) -> bool:
         """Whether a description by LLDP is that of such a switch."""
@@ -185,14 +175,15 @@ class Switch(Model):
 class Role(Model):
     """A group of nodes with the same hardware and task."""
 
-    set: str = Field(description="The nodes, in ClusterShell's syntax: node[001-320].")
-    hardware: str | None = Field(None, description="The kind of node, a key of `hardware`.")
-    overlaps: list[str] = Field([], description="Roles that may contain the same nodes.")
-    facts: dict[str, FactSection] = Field(
-        {},
-        description="As `facts` of the hardware, for what belongs to this role alone; a section "
-        "of both has the fields of both.",
-    )
+    set: str
+    """The nodes, in ClusterShell's syntax: node[001-320]."""
+    hardware: str | None = None
+    """The kind of node, a key of `hardware`."""
+    overlaps: list[str] = []
+    """Roles that may contain the same nodes."""
+    facts: dict[str, FactSection] = {}
+    """As `facts` of the hardware, for what belongs to this role alone; a section of both has the
+    fields of both."""
 
     @cached_property
     def nodes(self) -> NodeSet:
@@ -203,19 +194,23 @@ class Role(Model):
 class NicParameters(Model):
     """Expected settings of a network interface."""
 
-    mtu: Value | None = Field(None, description="Maximum transmission unit in bytes.")
-    txqueuelen: Value | None = Field(None, description="Length of the transmit queue, packets.")
-    speed: Value | None = Field(None, description="Link rate in Mb/s, as the kernel prints it.")
-    flow_control: Value | None = Field(None, description="Pause frames, 'on' or 'off'.")
+    mtu: Value | None = None
+    """Maximum transmission unit in bytes."""
+    txqueuelen: Value | None = None
+    """Length of the transmit queue, packets."""
+    speed: Value | None = None
+    """Link rate in Mb/s, as the kernel prints it."""
+    flow_control: Value | None = None
+    """Pause frames, 'on' or 'off'."""
 
 
 class BondParameters(Model):
     """Expected state of a bond of network interfaces."""
 
-    mode: Value | None = Field(None, description="Bonding mode, for example 802.3ad.")
-    members: list[str] | None = Field(
-        None, description="Interfaces that must be in the bond and up, in any order."
-    )
+    mode: Value | None = None
+    """Bonding mode, for example 802.3ad."""
+    members: list[str] | None = None
+    """Interfaces that must be in the bond and up, in any order."""
 
 
 Sysctl = Annotated[
@@ -239,9 +234,12 @@ Interface = Annotated[
 class HostParameters(Model):
     """The expected host parameters of a role."""
 
-    sysctl: dict[Sysctl, Value] = Field({}, description="Kernel parameters by their dotted name.")
-    nic: dict[Interface, NicParameters] = Field({}, description="Network interfaces, by name.")
-    bond: dict[Interface, BondParameters] = Field({}, description="Bonds of interfaces, by name.")
+    sysctl: dict[Sysctl, Value] = {}
+    """Kernel parameters by their dotted name."""
+    nic: dict[Interface, NicParameters] = {}
+    """Network interfaces, by name."""
+    bond: dict[Interface, BondParameters] = {}
+    """Bonds of interfaces, by name."""
 
     def by_name(self) -> dict[str, Expected]:
         """Each expected value under one name: sysctl.KEY, nic.eth0.mtu, bond.bond0.members.
@@ -279,11 +277,12 @@ Pool = Annotated[
 class Striping(Model):
     """How files of the checks are striped over the targets of a Lustre file system."""
 
-    count: Annotated[int, Field(ge=-1, le=100_000)] | None = Field(
-        None, description="Targets of a file; -1: all of them."
-    )
-    size: Size | None = Field(None, description="Bytes on a target before the next: 1 MiB.")
-    pool: Pool = Field("", description="The pool of targets, by its name.")
+    count: Annotated[int, Field(ge=-1, le=100_000)] | None = None
+    """Targets of a file; -1: all of them."""
+    size: Size | None = None
+    """Bytes on a target before the next: 1 MiB."""
+    pool: Pool = ""
+    """The pool of targets, by its name."""
 
     @field_validator("count")
     @classmethod
@@ -327,56 +326,42 @@ PathBelow = Annotated[
 class FileSystem(Model):
     """A file system that checks may use."""
 
-    path: MountPoint = Field(description="Where it is mounted, an absolute path.")
-    kind: str = Field(
-        description="Its type as the kernel names it: lustre, ceph, nfs, xfs. Nodes on which the "
-        "path is of another type are not measured; any: every type is measured."
-    )
-    shared: bool = Field(False, description="True if all nodes see the same files.")
+    path: MountPoint
+    """Where it is mounted, an absolute path."""
+    kind: str
+    """Its type as the kernel names it: lustre, ceph, nfs, xfs. Nodes on which the path is of
+    another type are not measured; any: every type is measured."""
+    shared: bool = False
+    """True if all nodes see the same files."""
     emulated: str = Field("", description=EMULATED)
-    description: str = Field("", description="What it is for.")
-    roles: list[str] | None = Field(
-        None, description="Roles whose nodes measure it, keys of `nodes`; all, if not given."
-    )
-    at_once: Count = Field(
-        4,
-        description="If it is shared: how many nodes of a partition measure it at the same "
-        "time; at least one of each job.",
-    )
-    servers: str | None = Field(
-        None,
-        description="The role whose nodes serve it, a key of `nodes`: their network limits the "
-        "rates of a sweep.",
-    )
-    network: str | None = Field(
-        None,
-        description="What carries its data and limits the rates of a sweep: a key of `links`, or "
-        "'none' where its disk is the nodes' own. Without it, the fastest interface of a node, if "
-        "it has `servers`, or is shared and of a kind such as nfs or lustre.",
-    )
-    most_full: Annotated[int, Field(ge=1, le=100)] = Field(
-        90,
-        description="If it is Lustre: in per cent, how full its fullest target may be before a "
-        "check writes to it.",
-    )
-    striping: Striping | None = Field(
-        None,
-        description="If it is Lustre: how files of the checks are striped; without it, as the "
-        "file system's own default. Checks refuse to write where files have another.",
-    )
-    owners: PathBelow | None = Field(
-        None,
-        description="If it is Lustre: a file below its path with a line `PATH UID` for each path "
-        "whose owner is compared with the mapped one.",
-    )
-    server_memory: Size | None = Field(
-        None,
-        description="Memory of all its servers together: data that fits into it may come from a "
-        "cache. Without it, the memory of the nodes of `servers`.",
-    )
-    storage_version: str = Field(
-        "", description="Version of the software that serves it; values are kept apart by it."
-    )
+    description: str = ""
+    """What it is for."""
+    roles: list[str] | None = None
+    """Roles whose nodes measure it, keys of `nodes`; all, if not given."""
+    at_once: Count = 4
+    """If it is shared: how many nodes of a partition measure it at the same time; at least one of
+    each job."""
+    servers: str | None = None
+    """The role whose nodes serve it, a key of `nodes`: their network limits the rates of a
+    sweep."""
+    network: str | None = None
+    """What carries its data and limits the rates of a sweep: a key of `links`, or 'none' where its
+    disk is the nodes' own. Without it, the fastest interface of a node, if it has `servers`, or is
+    shared and of a kind such as nfs or lustre."""
+    most_full: Annotated[int, Field(ge=1, le=100)] = 90
+    """If it is Lustre: in per cent, how full its fullest target may be before a check writes to
+    it."""
+    striping: Striping | None = None
+    """If it is Lustre: how files of the checks are striped; without it, as the file system's own
+    default. Checks refuse to write where files have another."""
+    owners: PathBelow | None = None
+    """If it is Lustre: a file below its path with a line `PATH UID` for each path whose owner is
+    compared with the mapped one."""
+    server_memory: Size | None = None
+    """Memory of all its servers together: data that fits into it may come from a cache. Without it,
+    the memory of the nodes of `servers`."""
+    storage_version: str = ""
+    """Version of the software that serves it; values are kept apart by it."""
 
     @property
     def is_remote(self) -> bool:
@@ -396,21 +381,14 @@ _LAUNCH = re.compile(r"(?<![\w./-])launch\s+\S")
 class Program(Model):
     """A program that the site names: one of checks/apps, or its own."""
 
-    command: str = Field(
-        "",
-        description="Instead of `program`, a program of the centre's own: lines for the shell, in "
-        "an empty folder, with the number of the node's cores in CORES.",
-    )
-    answer: str = Field(
-        "",
-        description="With `command`: a line that its output has if its answer is right; * is any "
-        "text.",
-    )
-    prints: str = Field(
-        "",
-        description="With `command`: a line of its output with a figure of which more is better; # "
-        "is the figure, * any text.",
-    )
+    command: str = ""
+    """Instead of `program`, a program of the centre's own: lines for the shell, in an empty folder,
+    with the number of the node's cores in CORES."""
+    answer: str = ""
+    """With `command`: a line that its output has if its answer is right; * is any text."""
+    prints: str = ""
+    """With `command`: a line of its output with a figure of which more is better; # is the figure,
+    * any text."""
 
     def must_be_one(self, program: str, *of_command: str) -> None:
         """Raises a mistake unless it has one program, and what belongs to it."""
@@ -434,15 +412,13 @@ class Program(Model):
 class Application(Program):
     """A program of users in the site's workload."""
 
-    program: Literal["lammps", "gromacs", "nwchem", "openfoam", "minimap2", ""] = Field(
-        "", description="The program of checks/apps that it runs, with that check's input."
-    )
-    nodes: Count = Field(description="On how many nodes it runs, on each by itself.")
-    tasks: Count | None = Field(
-        None,
-        description="With `command`: it runs once, and its line `launch PROGRAM...` starts the "
-        "program in so many tasks over its nodes, on each the same number.",
-    )
+    program: Literal["lammps", "gromacs", "nwchem", "openfoam", "minimap2", ""] = ""
+    """The program of checks/apps that it runs, with that check's input."""
+    nodes: Count
+    """On how many nodes it runs, on each by itself."""
+    tasks: Count | None = None
+    """With `command`: it runs once, and its line `launch PROGRAM...` starts the program in so many
+    tasks over its nodes, on each the same number."""
 
     @model_validator(mode="after")
     def _one_program(self) -> Application:
@@ -462,40 +438,29 @@ NumberOfNodes = Annotated[
 class Scaled(Program):
     """A program over several nodes, once on each number of them."""
 
-    program: Literal["hpl", "hpcg", "lammps", ""] = Field(
-        "", description="The program of a check that it runs over all of its nodes."
-    )
-    nodes: list[NumberOfNodes] = Field(
-        min_length=1, description="On how many nodes: a list; all: on all nodes of the partition."
-    )
-    tasks_per_node: Count = Field(description="How many tasks each node has.")
-    scaling: Literal["weak", "strong"] = Field(
-        description="How the problem grows: weak, with the nodes; strong, not at all: it is that "
-        "of the smallest number of nodes. PARTS of a `command` is its size in those of one node."
-    )
-    memory_share: Annotated[str, readable(parse_tolerance)] | None = Field(
-        None,
-        description="With `program: hpl`: the share of the memory that the matrix takes; without "
-        "it half, and in a quick run a small matrix.",
-    )
-    time_limit: Time | None = Field(
-        None,
-        description="Longest time on one number of nodes; without it 5 min in a quick run, 1 h in "
-        "maintenance, 6 h in acceptance.",
-    )
-    result: str = Field(
-        "",
-        description="With `command`: a line of its output with a figure that must not depend on "
-        "nodes and MPI library; # is the figure, * any text.",
-    )
-    tolerance: Annotated[str, readable(parse_tolerance)] = Field(
-        "0 %", description="With `result`: by how much two of these figures may differ."
-    )
-    environments: list[str] = Field(
-        [],
-        description="With `command`: the environments in which it runs, such as one for each MPI "
-        "library; without it the first.",
-    )
+    program: Literal["hpl", "hpcg", "lammps", ""] = ""
+    """The program of a check that it runs over all of its nodes."""
+    nodes: list[NumberOfNodes] = Field(min_length=1)
+    """On how many nodes: a list; all: on all nodes of the partition."""
+    tasks_per_node: Count
+    """How many tasks each node has."""
+    scaling: Literal["weak", "strong"]
+    """How the problem grows: weak, with the nodes; strong, not at all: it is that of the smallest
+    number of nodes. PARTS of a `command` is its size in those of one node."""
+    memory_share: Annotated[str, readable(parse_tolerance)] | None = None
+    """With `program: hpl`: the share of the memory that the matrix takes; without it half, and in a
+    quick run a small matrix."""
+    time_limit: Time | None = None
+    """Longest time on one number of nodes; without it 5 min in a quick run, 1 h in maintenance, 6 h
+    in acceptance."""
+    result: str = ""
+    """With `command`: a line of its output with a figure that must not depend on nodes and MPI
+    library; # is the figure, * any text."""
+    tolerance: Annotated[str, readable(parse_tolerance)] = "0 %"
+    """With `result`: by how much two of these figures may differ."""
+    environments: list[str] = []
+    """With `command`: the environments in which it runs, such as one for each MPI library; without
+    it the first."""
 
     @model_validator(mode="after")
     def _one_program(self) -> Scaled:
@@ -521,14 +486,13 @@ ShortName = Annotated[
 class Workload(Model):
     """Applications that run at the same time, each on nodes of its own."""
 
-    description: str = Field("", description="Whose workload it is, for the report.")
+    description: str = ""
+    """Whose workload it is, for the report."""
     emulated: str = Field("", description=EMULATED)
-    file_systems: list[str] = Field(
-        description="File systems on which they work, one after the other: keys of `file_systems`."
-    )
-    applications: dict[ShortName, Application] = Field(
-        description="The applications, by name: letters, digits, '-' and '_'."
-    )
+    file_systems: list[str]
+    """File systems on which they work, one after the other: keys of `file_systems`."""
+    applications: dict[ShortName, Application]
+    """The applications, by name: letters, digits, '-' and '_'."""
 
     @property
     def nodes(self) -> int:
@@ -546,41 +510,31 @@ class Workload(Model):
 class Partition(Jobs):
     """A ReFrame partition: where and how jobs run."""
 
-    description: str = Field(description="What it is, for the report.")
-    role: Names = Field(
-        description="The nodes that it runs on: a key of `nodes`, or a list of them. Each node is "
-        "measured and judged as one of its role; of two roles, of the first here."
-    )
-    scheduler: Literal["slurm", "local"] = Field("slurm", description="slurm, or local: no jobs.")
-    access: list[Option] = Field(
-        [],
-        description="Slurm options of each job, as ReFrame's `access`: --partition=NAME, "
-        "--account=NAME, --qos=NAME, --constraint=NAME. An account that each user has of their "
-        "own: $SBATCH_ACCOUNT and $SLURM_ACCOUNT, or -J account=NAME.",
-    )
-    environments: list[str] = Field(
-        [], description="Software to run with, keys of `environments`; all of them, if not given."
-    )
-    measures: list[str] | None = Field(
-        None,
-        description="The roles of it whose nodes are measured here; all, if not given. []: none, "
-        "only links, as where another partition measures the same nodes. "
-        "'--system SITE:PARTITION' measures all.",
-    )
-    tuning: bool = Field(
-        False,
-        description="True: sweeps may change settings of its nodes for a while, as root. "
-        "Do not set it for nodes that others use at that time.",
-    )
-    origin: Literal["munge", "user", "none"] = Field(
-        "munge",
-        description="The proof that a result is of its node, where Slurm uses munge. munge: a "
-        "credential that the user made on this node; user: one made on any host, for nodes whose "
-        "munged and Slurm use different addresses; none: no proof, as nodes have no munge.",
-    )
-    reframe: dict[str, Any] = Field(
-        {}, description="Keys that are copied unchanged into ReFrame's entry of this partition."
-    )
+    description: str
+    """What it is, for the report."""
+    role: Names
+    """The nodes that it runs on: a key of `nodes`, or a list of them. Each node is measured and
+    judged as one of its role; of two roles, of the first here."""
+    scheduler: Literal["slurm", "local"] = "slurm"
+    """slurm, or local: no jobs."""
+    access: list[Option] = []
+    """Slurm options of each job, as ReFrame's `access`: --partition=NAME, --account=NAME,
+    --qos=NAME, --constraint=NAME. An account that each user has of their own: $SBATCH_ACCOUNT and
+    $SLURM_ACCOUNT, or -J account=NAME."""
+    environments: list[str] = []
+    """Software to run with, keys of `environments`; all of them, if not given."""
+    measures: list[str] | None = None
+    """The roles of it whose nodes are measured here; all, if not given. []: none, only links, as
+    where another partition measures the same nodes. '--system SITE:PARTITION' measures all."""
+    tuning: bool = False
+    """True: sweeps may change settings of its nodes for a while, as root. Do not set it for nodes
+    that others use at that time."""
+    origin: Literal["munge", "user", "none"] = "munge"
+    """The proof that a result is of its node, where Slurm uses munge. munge: a credential that the
+    user made on this node; user: one made on any host, for nodes whose munged and Slurm use
+    different addresses; none: no proof, as nodes have no munge."""
+    reframe: dict[str, Any] = {}
+    """Keys that are copied unchanged into ReFrame's entry of this partition."""
 
     @property
     def roles(self) -> list[str]:
@@ -616,36 +570,31 @@ InfiniBandDevice = Annotated[
 class Link(Graded):
     """A network path between two sets of nodes, and the pairs that measure it."""
 
-    description: str = Field(description="What it is, for the report.")
-    partition: str = Field(
-        description="The partition whose jobs run on it: it has all nodes of the link, and Slurm."
-    )
-    servers: str = Field(
-        description="The nodes that run the server program: a role, or a set of nodes."
-    )
-    clients: str = Field(
-        description="The nodes that run the client program: a role, or a set of nodes."
-    )
-    pattern: str = Field(
-        "star",
-        description="star: each client with one server in turn, one pair at a time; all: every "
-        "two nodes, in rounds; random:3: three random rounds; together: as star, all at once.",
-    )
-    speed: Rate | None = Field(None, description="Line rate of its slowest part: 10 Gb/s.")
-    mtu: Count | None = Field(None, description="Largest packet that it must carry, in bytes.")
-    round_trip: Time | None = Field(None, description="Round trip of a small packet: 0.2 ms.")
+    description: str
+    """What it is, for the report."""
+    partition: str
+    """The partition whose jobs run on it: it has all nodes of the link, and Slurm."""
+    servers: str
+    """The nodes that run the server program: a role, or a set of nodes."""
+    clients: str
+    """The nodes that run the client program: a role, or a set of nodes."""
+    pattern: str = "star"
+    """star: each client with one server in turn, one pair at a time; all: every two nodes, in
+    rounds; random:3: three random rounds; together: as star, all at once."""
+    speed: Rate | None = None
+    """Line rate of its slowest part: 10 Gb/s."""
+    mtu: Count | None = None
+    """Largest packet that it must carry, in bytes."""
+    round_trip: Time | None = None
+    """Round trip of a small packet: 0.2 ms."""
     emulated: str = Field("", description=EMULATED)
-    address: Address = Field(
-        "{node}", description="How a node is addressed on this network, for example {node}-ib."
-    )
-    device: InfiniBandDevice = Field(
-        "",
-        description="The InfiniBand or RoCE device that carries it on each node, mlx5_0, or a port "
-        "of it, mlx5_0:2; without it RdmaWrite takes the first device.",
-    )
-    gid_index: Annotated[int, Field(ge=0, le=255)] | None = Field(
-        None, description="The entry of the port's GID table that RoCE uses, as perftest's -x."
-    )
+    address: Address = "{node}"
+    """How a node is addressed on this network, for example {node}-ib."""
+    device: InfiniBandDevice = ""
+    """The InfiniBand or RoCE device that carries it on each node, mlx5_0, or a port of it,
+    mlx5_0:2; without it RdmaWrite takes the first device."""
+    gid_index: Annotated[int, Field(ge=0, le=255)] | None = None
+    """The entry of the port's GID table that RoCE uses, as perftest's -x."""
 
     @field_validator("pattern")
     @classmethod
@@ -674,23 +623,20 @@ class Environment(Loads):
         **{name: f"reframe: {{{name}: …}}" for name in ("cc", "cxx", "ftn", "nvcc", "extras")},
     }
 
-    description: str = Field(description="What it is, for the report.")
-    features: list[str] = Field([], description="The programs that it provides.")
-    spack: str | None = Field(
-        None,
-        description="The folder of spack-envs/ that 'siteproof build' builds for it; its "
-        "features come with it.",
-    )
-    variables: Variables = Field({}, description="Environment variables to set.")
-    keep_variables: list[VariableNames] = Field(
-        [],
-        description="Variables that control a BLAS, OpenMP or MPI, by name or as 'UCX_*', and "
-        "that Hpl and Stream keep as the user has set them. They unset all others that neither "
-        "`variables` nor `reframe` sets.",
-    )
-    reframe: dict[str, Any] = Field(
-        {}, description="Keys that are copied unchanged into ReFrame's entry of this environment."
-    )
+    description: str
+    """What it is, for the report."""
+    features: list[str] = []
+    """The programs that it provides."""
+    spack: str | None = None
+    """The folder of spack-envs/ that 'siteproof build' builds for it; its features come with it."""
+    variables: Variables = {}
+    """Environment variables to set."""
+    keep_variables: list[VariableNames] = []
+    """Variables that control a BLAS, OpenMP or MPI, by name or as 'UCX_*', and that Hpl and Stream
+    keep as the user has set them. They unset all others that neither `variables` nor `reframe`
+    sets."""
+    reframe: dict[str, Any] = {}
+    """Keys that are copied unchanged into ReFrame's entry of this environment."""
 
 
 # By kind: what a probe's target must look like, with an example.
@@ -723,34 +669,25 @@ def _has_port(target: str) -> bool:
 class Probe(Model):
     """A service that `siteproof probe` looks at, from outside, as its users do."""
 
-    description: str = Field("", description="What it is, for the report.")
-    service: ServiceName = Field(
-        "",
-        description="The service that it belongs to, which is up while all of its probes are; "
-        "the probe's own name, if not given.",
-    )
-    kind: Literal["http", "tcp", "ssh", "mount", "service"] = Field(
-        description="What up means. http: the answer is 2xx, redirects are followed; tcp: the port "
-        "takes a connection; ssh: the server shows its version; mount: a file system is mounted "
-        "and answers; service: each step of the test of one of `services` succeeds."
-    )
-    target: str = Field(
-        description="What is probed: a URL for http, host:port for tcp, a host or host:port for "
-        "ssh, an absolute path for mount, the name of a service of `services`."
-    )
-    interval: Time = Field(
-        units.Quantity(Decimal(5), "min"),
-        description="How often it runs; a good probe proves an up time of no more than this and "
-        "a tenth of it: 5 min.",
-    )
-    timeout: Time = Field(
-        units.Quantity(Decimal(10), "s"),
-        description="Time limit of the whole probe; a later answer does not count: 10 s.",
-    )
-    gateway: bool = Field(
-        False,
-        description="True: a gateway, which is compared with the system and is not part of it.",
-    )
+    description: str = ""
+    """What it is, for the report."""
+    service: ServiceName = ""
+    """The service that it belongs to, which is up while all of its probes are; the probe's own
+    name, if not given."""
+    kind: Literal["http", "tcp", "ssh", "mount", "service"]
+    """What up means. http: the answer is 2xx, redirects are followed; tcp: the port takes a
+    connection; ssh: the server shows its version; mount: a file system is mounted and answers;
+    service: each step of the test of one of `services` succeeds."""
+    target: str
+    """What is probed: a URL for http, host:port for tcp, a host or host:port for ssh, an absolute
+    path for mount, the name of a service of `services`."""
+    interval: Time = units.Quantity(Decimal(5), "min")
+    """How often it runs; a good probe proves an up time of no more than this and a tenth of it: 5
+    min."""
+    timeout: Time = units.Quantity(Decimal(10), "s")
+    """Time limit of the whole probe; a later answer does not count: 10 s."""
+    gateway: bool = False
+    """True: a gateway, which is compared with the system and is not part of it."""
 
     @model_validator(mode="after")
     def _fitting(self) -> Probe:
@@ -781,24 +718,25 @@ Owner = Annotated[str, AfterValidator(_is_user)]
 class Requested(Model):
     """A measurement that somebody has requested: Coverage.missing counts those without a value."""
 
-    metric: str = Field(description="The metric, Check.metric of checks/*/catalogue.yaml.")
-    what: str = Field("", description="What it stands for, in a few words.")
-    subject: Literal["node", "vm", "client", "pair", "system"] | None = Field(
-        None, description="What one value belongs to; pair if links are given, else node."
-    )
-    nodes: list[str] = Field([], description="Roles that it covers; without it, all roles.")
-    links: list[str] = Field([], description="Links over which it must have been measured.")
-    facts: dict[str, Stated] = Field(
-        {},
-        description="What the nodes that it was measured on must be: as `fields` of the facts of "
-        "`hardware`, by their description in the same session.",
-    )
+    metric: str
+    """The metric, Check.metric of checks/*/catalogue.yaml."""
+    what: str = ""
+    """What it stands for, in a few words."""
+    subject: Literal["node", "vm", "client", "pair", "system"] | None = None
+    """What one value belongs to; pair if links are given, else node."""
+    nodes: list[str] = []
+    """Roles that it covers; without it, all roles."""
+    links: list[str] = []
+    """Links over which it must have been measured."""
+    facts: dict[str, Stated] = {}
+    """What the nodes that it was measured on must be: as `fields` of the facts of `hardware`, by
+    their description in the same session."""
     conditions: dict[str, Value] = Field(
-        {"mode": ["maintenance", "acceptance"]},
-        validate_default=True,
-        description="The conditions that a value must have to count.",
+        {"mode": ["maintenance", "acceptance"]}, validate_default=True
     )
-    days: Count = Field(1, description="On how many days each unit must have been measured.")
+    """The conditions that a value must have to count."""
+    days: Count = 1
+    """On how many days each unit must have been measured."""
 
     @model_validator(mode="after")
     def _of_nodes(self) -> Self:
@@ -810,12 +748,13 @@ class Requested(Model):
 class Whole(Model):
     """What a system is that consists of other systems, such as a cloud of several sites."""
 
-    system: EntryName = Field(description="The system's name, which is the folder's.")
-    description: str = Field(description="What it is, for the report.")
-    members: list[EntryName] = Field(
-        description="Instead of all other keys: the systems of the same folder that together are "
-        "this one. Each is measured by itself; `over` of a criterion is how they answer together."
-    )
+    system: EntryName
+    """The system's name, which is the folder's."""
+    description: str
+    """What it is, for the report."""
+    members: list[EntryName]
+    """Instead of all other keys: the systems of the same folder that together are this one. Each is
+    measured by itself; `over` of a criterion is how they answer together."""
 
     @field_validator("members")
     @classmethod
@@ -837,74 +776,60 @@ class System(Model):
         "resourcesdir": "reframe: {resourcesdir: …}",
     }
 
-    system: EntryName = Field(description="The system's name, which is the folder's.")
-    description: str = Field(description="What it is, for the report.")
-    recognise: Recognise = Field(description="How its machines are recognised.")
-    mode: Mode = Field("maintenance", description="The mode of a run without --mode.")
-    budgets: dict[Mode, Budget] = Field(
-        {},
-        description="The most node-hours that a run may take, by mode: acceptance: 500 node-hours. "
-        "A run that may take more is refused.",
-    )
-    modules_system: ModulesSystem = Field(
-        "nomod",
-        description="What loads the `modules` of partitions and environments on the nodes, as in "
-        "ReFrame: lmod; envmod or tmod4 (Environment Modules from 4.1); spack; nomod: nothing.",
-    )
-    checks: list[str] = Field(
-        [],
-        description="Folders with the centre's own ReFrame tests, relative to the site's folder; "
-        "a catalogue.yaml in them describes metrics that criteria may name. "
-        "'reframe -c checks/' loads them, too.",
-    )
-    trusted_owners: list[Owner] = Field(
-        [],
-        description="Users, by name or number, whose files below the data folder are trusted; "
-        "needed where a file system maps owners, as NFS does for root.",
-    )
-    hardware: dict[EntryName, Hardware] = Field({}, description="Kinds of nodes, by name.")
-    nodes: dict[EntryName, Role] = Field(description="The inventory: sets of nodes, by role.")
-    groups: dict[EntryName, str] = Field(
-        {}, description="Nodes that share something, such as a rack or a switch: sets, by name."
-    )
-    switches: dict[EntryName, Switch] = Field(
-        {}, description="Kinds of switches, by name, for Inventory.oversubscription."
-    )
-    parameters: dict[str, HostParameters] = Field(
-        {}, description="Expected host parameters, by role."
-    )
-    health: dict[str, Health] = Field(
-        {}, description="What the program of 'siteproof health' looks at on the nodes, by role."
-    )
-    file_systems: dict[EntryName, FileSystem] = Field({}, description="File systems, by name.")
-    workload: Workload | None = Field(
-        None, description="Applications that the check Workload runs alone, then at the same time."
-    )
-    scaling: dict[ShortName, Scaled] = Field(
-        {}, description="Programs that the check Scaling runs over growing numbers of nodes."
-    )
-    partitions: dict[EntryName, Partition] = Field(description="Where checks run, by name.")
-    environments: dict[EntryName, Environment] = Field(description="Software, by name.")
-    links: dict[EntryName, Link] = Field(
-        {}, description="Networks that are measured between two nodes at a time, by name."
-    )
-    mesh: Graded = Field(
-        Graded(), description="The same two rates for every link and service without its own."
-    )
-    requested: dict[str, list[Requested]] = Field(
-        {}, description="Lists of measurements that were requested, by name, for Coverage.missing."
-    )
-    probes: dict[EntryName, Probe] = Field(
-        {}, description="Services whose availability 'siteproof probe' measures, by name."
-    )
-    services: dict[ShortName, Service] = Field(
-        {},
-        description="Services that the check Service uses as users do, by name: transfers, "
-        "gateways, desktops.",
-    )
-    reframe: dict[str, Any] = Field(
-        {}, description="Keys that are copied unchanged into ReFrame's entry of this system."
-    )
+    system: EntryName
+    """The system's name, which is the folder's."""
+    description: str
+    """What it is, for the report."""
+    recognise: Recognise
+    """How its machines are recognised."""
+    mode: Mode = "maintenance"
+    """The mode of a run without --mode."""
+    budgets: dict[Mode, Budget] = {}
+    """The most node-hours that a run may take, by mode: acceptance: 500 node-hours. A run that may
+    take more is refused."""
+    modules_system: ModulesSystem = "nomod"
+    """What loads the `modules` of partitions and environments on the nodes, as in ReFrame: lmod;
+    envmod or tmod4 (Environment Modules from 4.1); spack; nomod: nothing."""
+    checks: list[str] = []
+    """Folders with the centre's own ReFrame tests, relative to the site's folder; a catalogue.yaml
+    in them describes metrics that criteria may name. 'reframe -c checks/' loads them, too."""
+    trusted_owners: list[Owner] = []
+    """Users, by name or number, whose files below the data folder are trusted; needed where a file
+    system maps owners, as NFS does for root."""
+    hardware: dict[EntryName, Hardware] = {}
+    """Kinds of nodes, by name."""
+    nodes: dict[EntryName, Role]
+    """The inventory: sets of nodes, by role."""
+    groups: dict[EntryName, str] = {}
+    """Nodes that share something, such as a rack or a switch: sets, by name."""
+    switches: dict[EntryName, Switch] = {}
+    """Kinds of switches, by name, for Inventory.oversubscription."""
+    parameters: dict[str, HostParameters] = {}
+    """Expected host parameters, by role."""
+    health: dict[str, Health] = {}
+    """What the program of 'siteproof health' looks at on the nodes, by role."""
+    file_systems: dict[EntryName, FileSystem] = {}
+    """File systems, by name."""
+    workload: Workload | None = None
+    """Applications that the check Workload runs alone, then at the same time."""
+    scaling: dict[ShortName, Scaled] = {}
+    """Programs that the check Scaling runs over growing numbers of nodes."""
+    partitions: dict[EntryName, Partition]
+    """Where checks run, by name."""
+    environments: dict[EntryName, Environment]
+    """Software, by name."""
+    links: dict[EntryName, Link] = {}
+    """Networks that are measured between two nodes at a time, by name."""
+    mesh: Graded = Graded()
+    """The same two rates for every link and service without its own."""
+    requested: dict[str, list[Requested]] = {}
+    """Lists of measurements that were requested, by name, for Coverage.missing."""
+    probes: dict[EntryName, Probe] = {}
+    """Services whose availability 'siteproof probe' measures, by name."""
+    services: dict[ShortName, Service] = {}
+    """Services that the check Service uses as users do, by name: transfers, gateways, desktops."""
+    reframe: dict[str, Any] = {}
+    """Keys that are copied unchanged into ReFrame's entry of this system."""
 
     @model_validator(mode="after")
     def _all_environments(self) -> Self:
