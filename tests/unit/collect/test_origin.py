@@ -11,6 +11,7 @@ from rows import rows
 
 from siteproof.collect import origin, stages
 from siteproof.collect.pair_turns import name, server_of
+from siteproof.errors import UserError
 from siteproof.record.manifest import Manifest, Origin
 from siteproof.record.point import Point, folder_of
 from siteproof.slurm import client, munge
@@ -21,28 +22,24 @@ NONCE = "0123456789abcdef" * 2
 HOSTS = {"n1": ["10.0.0.1", "n1"], "n2": ["10.0.0.2", "n2"]}
 BY_MUNGE = Origin("munge", NONCE, 1000, "10.0.0.99", HOSTS)
 ADDRESS = {"n1": "10.0.0.1", "n2": "10.0.0.2"}
-UNMUNGE = """#!/bin/sh
-IFS='|' read -r mark status host uid said
-[ "$mark" = MUNGE: ] && [ -n "$said" ] || { echo "unmunge: Error: Invalid credential" >&2; exit 8; }
-printf 'STATUS:          %s\\nENCODE_HOST:     %s\\nUID:             %s\\n\\n%s' \\
-    "$status" "$host" "$uid" "$said"
-exit "$status"
-"""
+READ = munge.read
+
+
+def read(text):
+    """What munged would read in `seal`."""
+    mark, status, host, uid, said = [*text.split("|", 4), *[""] * 5][:5]
+    if mark != "MUNGE:" or not said or int(status) not in munge.GENUINE:
+        raise munge.Forged("Invalid credential")
+    return munge.Credential(int(uid), host, said)
 
 
 @pytest.fixture(autouse=True)
-def munged(tmp_path, monkeypatch):
-    """An unmunge that reads STATUS|HOST|UID|WORDS, and no Slurm."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for tool in ("sh", "printf", "sleep"):
-        (programs / tool).symlink_to(shutil.which(tool))
-    (programs / "unmunge").write_text(UNMUNGE)
-    (programs / "unmunge").chmod(0o755)
-    monkeypatch.setenv("PATH", str(programs))
+def munged(monkeypatch):
+    """A munge that reads STATUS|HOST|UID|WORDS, and no Slurm."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(munge, "read", read)
     for cached in (client.settings, munge.socket, munge.own, origin._addresses, origin._nodes):
         cached.cache_clear()
-    return programs
 
 
 def manifest(**changed):
@@ -179,7 +176,7 @@ def test_a_result_without_a_credential_where_one_is_due_gives_no_sample(text, to
     assert told in bad["n1"]
 
 
-def test_what_is_not_proven_is_named_in_the_header(tmp_path, munged):
+def test_what_is_not_proven_is_named_in_the_header(tmp_path):
     job = Job(tmp_path)
     seal(job.leave("n1", "n1"), "n1", host="127.0.1.1")
     job.sealed("n2", "n2")
@@ -205,8 +202,11 @@ def test_a_site_may_ask_for_the_user_only_or_for_nothing(tmp_path):
     assert job.collect()[2].provenance["origin"] == "none: the site asks for none"
 
 
-def test_a_munged_that_does_not_answer_here_is_named(tmp_path, munged):
-    (munged / "unmunge").write_text("#!/bin/sh\necho 'unmunge: Error: no socket' >&2\nexit 6\n")
+def test_a_munged_that_does_not_answer_here_is_named(tmp_path, monkeypatch):
+    def no_answer(_text):
+        raise UserError("munge", "no socket")
+
+    monkeypatch.setattr(munge, "read", no_answer)
     job = Job(tmp_path, expected="n1")
     job.sealed("n1", "n1")
     assert job.collect()[2].provenance["origin"].startswith("munge, not checked: ")
@@ -362,6 +362,7 @@ def test_munge_itself_says_who_and_where(tmp_path, monkeypatch):
     key = tmp_path / "key"
     key.touch(mode=0o600)
     key.write_bytes(os.urandom(128))
+    monkeypatch.setattr(munge, "read", READ)
     place = tmp_path / "socket"
     words = ["munged", "-F", "--force", f"--socket={place}", f"--key-file={key}"]
     words += [f"--{file}-file={tmp_path / file}" for file in ("log", "pid", "seed")]

@@ -1,6 +1,6 @@
 """Credentials of a real munged, read without a process for each."""
 
-import functools
+import ctypes
 import os
 import shutil
 import subprocess
@@ -9,6 +9,7 @@ import pytest
 from clone import wait_for
 from rows import rows
 
+from siteproof.errors import UserError
 from siteproof.slurm import munge
 
 pytestmark = pytest.mark.skipif(not shutil.which("munged"), reason="NOT TESTED: no munged")
@@ -37,40 +38,51 @@ def munged(tmp_path, monkeypatch):
     daemon.wait(20)
 
 
-def test_a_credential_is_read_as_unmunge_reads_it_whatever_its_age(munged):
+def test_a_credential_is_read_whatever_its_age_and_no_process_is_started(munged, monkeypatch):
     credential = munged("siteproof abc n1 n1 é")
-    found = munge._by_library(credential)
-    assert found == munge._by_library(credential)  # the second time
-    assert found == munge._by_program(credential) == munge.read(credential)
-    assert (found.uid, found.message) == (os.getuid(), "siteproof abc n1 n1 é")
-
-
-def test_no_process_is_started_for_a_genuine_credential(munged, monkeypatch):
-    credential = munged("x")
+    shown = subprocess.run(
+        ["unmunge", "-S", munge._socket_or_default()],
+        input=credential, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
     monkeypatch.setenv("PATH", "/nowhere")
-    assert munge.read(credential).message == "x"
+    found = munge.read(credential)
+    assert found == munge.read(credential)  # the second time
+    assert (found.uid, found.message) == (os.getuid(), "siteproof abc n1 n1 é")
+    assert f"({found.address})" in shown
 
 
-BROKEN = {
+def test_this_process_has_a_credential_of_its_own(munged):
+    munge.own.cache_clear()
+    assert munge.own() == munge.read(munged(""))
+
+
+FORGED = {
     "another letter": lambda text: text[:40] + ("A" if text[40] != "A" else "B") + text[41:],
     "cut": lambda text: text[: len(text) // 2] + ":",
     "nothing": lambda _text: "MUNGE::",
+    "long": lambda _text: f"MUNGE:{'A' * 100_000}:",
+    **{f"more {more!r}": lambda text, more=more: text + more for more in ("\0", " ", "\n", ":")},
 }
 
 
-@rows("kind", BROKEN)
+@rows("kind", FORGED)
 def test_a_forged_credential_is_refused_with_what_munge_reports(munged, kind):
-    credential = BROKEN[kind](munged("x"))
-    assert munge._by_library(credential) is None
-    with pytest.raises(munge.Forged):
+    with pytest.raises(munge.Forged, match="[a-z]"):
+        munge.read(FORGED[kind](munged("x")))
+
+
+def test_a_munged_that_does_not_answer_is_named(munged, monkeypatch):
+    credential = munged("x")
+    monkeypatch.setattr(munge, "_socket_or_default", lambda: "/nowhere/socket")
+    munge.own.cache_clear()
+    for ask in (lambda: munge.read(credential), munge.own):
+        with pytest.raises(UserError, match="/nowhere/socket"):
+            ask()
+
+
+def test_a_machine_without_the_library_is_named(munged, monkeypatch):
+    credential = munged("x")
+    monkeypatch.setattr(ctypes, "CDLL", lambda _name: (_ for _ in ()).throw(OSError))
+    munge._library.cache_clear()
+    with pytest.raises(UserError, match="not installed"):
         munge.read(credential)
-
-
-@rows("more", ["\0", "\0more", " ", "\n", "MUNGE:AA=:"])
-def test_what_is_more_than_a_credential_is_left_to_unmunge(munged, more):
-    assert munge._by_library(munged("x") + more) is None
-
-
-def test_a_machine_without_the_library_asks_the_program(munged, monkeypatch):
-    monkeypatch.setattr(munge, "_library", functools.cache(lambda: None))
-    assert munge.read(munged("x")).message == "x"
