@@ -12,7 +12,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from siteproof import files, nodesets
 from siteproof.collect import cause, ending, of_system, origin, outcome, pair_turns, raw
@@ -205,50 +207,24 @@ def _node_samples(header: Header, node: str, left: Outcome, room: int) -> Iterab
     if takes > room:
         why = f"{len(left.readings)} values with {len(own)} conditions of their own: too many"
         left = Outcome(status="invalid", why=why, dims=left.dims)
+    make = partial(Sample, header, node, own_conditions=own)
     if left.status != "ok":
-        dims, trial = _without_trial(left.dims)
-        why = harmless(left.why)[:LONGEST_WHY]
-        metric = f"{header.check}.{left.metric}"
-        yield Sample(
-            header,
-            node,
-            metric,
-            status=left.status,
-            why=why,
-            dims=dims,
-            trial=trial,
-            own_conditions=own,
-        )
+        why, place = harmless(left.why)[:LONGEST_WHY], _place(left.dims)
+        yield make(f"{header.check}.{left.metric}", status=left.status, why=why, **place)
     for reading in left.readings:
         # Peer and point are those of the job, even if a script has noted others.
-        dims, trial = _without_trial({**reading.dims, **left.dims})
-        yield Sample(
-            header,
-            node,
-            f"{header.check}.{reading.metric}",
-            reading.value,
-            reading.unit,
-            dims=dims,
-            trial=trial,
-            own_conditions=own,
-            why=left.why,
-            line=reading.line,
-        )
+        place = _place({**reading.dims, **left.dims})
+        metric = f"{header.check}.{reading.metric}"
+        yield make(metric, reading.value, reading.unit, why=left.why, line=reading.line, **place)
     for name, why in left.lacks.items():
-        dims, trial = _without_trial(left.dims)
-        yield Sample(
-            *(header, node, f"{header.check}.{name}"),
-            status=samples.TOOL_MISSING,
-            why=harmless(why)[:LONGEST_WHY],
-            dims=dims,
-            trial=trial,
-            own_conditions=own,
-        )
+        status, why = samples.TOOL_MISSING, harmless(why)[:LONGEST_WHY]
+        yield make(f"{header.check}.{name}", status=status, why=why, **_place(left.dims))
 
 
-def _without_trial(dims: Mapping[str, str]) -> tuple[dict[str, str], int]:
+def _place(dims: Mapping[str, str]) -> dict[str, Any]:
+    """The dimensions of a sample and its trial, which is none of them."""
     rest = dict(dims)
-    return rest, int(rest.pop("trial", "0"))
+    return {"trial": int(rest.pop("trial", "0")), "dims": rest}
 
 
 def _no_result(stage: Stage, job: Manifest, node: str, ended: str, *, others: bool) -> Outcome:

@@ -18,22 +18,6 @@ from siteproof.errors import Mistake
 from siteproof.sites.job_keys import Option
 from siteproof.sites.key_types import Graded, Size, Time, shaped
 
-ServiceKind = Literal[
-    "sftp",
-    "rsync",
-    "http",
-    "s3",
-    "irods",
-    "globus",
-    "kerberos",
-    "jupyterhub",
-    "web",
-    "mount",
-    "desktop",
-    "openstack",
-    "galaxy",
-    "slurm",
-]
 Scenario = Literal["image", "network", "launch", "suspend", "snapshot", "volume", "move", "resize"]
 SlurmCase = Literal[
     "preemption",
@@ -133,6 +117,7 @@ KINDS: Mapping[str, Needs] = {
     "jupyterhub": Needs(_URL, "https://hub.host", ("token", "user"), ("certificates",)),
     "web": Needs(_URL, "https://portal.host", (), ("content", "http_status", "certificates")),
     "mount": Needs(re.compile(r"/[ -~]{0,400}"), "/lustre"),
+    "desktop": Needs(_SERVER, "https://host/vnc_lite.html, or host:5901", (), ("password",)),
     "openstack": Needs(
         _URL,
         "https://cloud.host:5000/v3, of Keystone",
@@ -154,7 +139,6 @@ KINDS: Mapping[str, Needs] = {
         (),
         ("cases", "submit", "jobs", "over_memory", "preempting", "prolog", "epilog"),
     ),
-    "desktop": Needs(_SERVER, "https://host/vnc_lite.html, or host:5901", (), ("password",)),
 }
 COMMON = ("description", "kind", "address", "partition", "timeout")
 _NEEDED_BY = {"preemption": "preempting", "prolog": "prolog", "epilog": "epilog"}
@@ -167,7 +151,7 @@ class Service(Graded):
 
     description: str = ""
     """What it is, for the report."""
-    kind: ServiceKind
+    kind: Literal[*KINDS]  # type: ignore[valid-type]
     """How it is used. sftp, rsync, http (PUT and GET), s3, irods, globus: files there and back;
     kerberos: kinit, then files by ssh with the ticket; jupyterhub: a server, a kernel and a
     notebook; web: a page and its certificate; mount: a byte of a file system; desktop: a picture by
