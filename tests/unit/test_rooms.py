@@ -67,7 +67,7 @@ HOME = {  # a library, and the rooms that may know it
     "keystoneauth1": ("services",),
     "openstack": ("services",),
     "requests": ("services",),
-    "jinja2": ("report",),
+    "jinja2": ("porting", "report"),
     "minio": ("services",),
     "irods": ("services",),
     "cryptography": ("services",),
