@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, hpl
+from siteproof.parsers import Reading, hpl, values
 
 NEEDS = "hpccoutf.txt of one run of HPCC 1.5"
 
@@ -38,10 +38,7 @@ def parse(text: str) -> list[Reading]:
 
 def conditions(text: str) -> dict[str, str]:
     """Those of HPL, and HPCC's version."""
-    found = hpl.conditions(text)
-    if match := _VERSION.search(text):
-        found["hpcc"] = match[1]
-    return found
+    return hpl.conditions(text) | values.printed({"hpcc": _VERSION}, text)
 
 
 def _section(text: str, name: str) -> str:

@@ -56,8 +56,7 @@ def parse(text: str) -> list[Reading]:
 
 def conditions(text: str) -> dict[str, str]:
     """IMB's version."""
-    found = _VERSION.search(text)
-    return {"version": found[1]} if found else {}
+    return values.printed({"version": _VERSION}, text)
 
 
 def _sizes(text: str, sizes: list[int]) -> None:

@@ -16,7 +16,8 @@ came through was probed too, and did not come through. 28 are the headers of IPv
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Mapping
 
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lines, values
@@ -28,27 +29,17 @@ _PROBE = re.compile(r"size ([0-9]{1,5}) (ok|too_big|lost)")
 _MTU = re.compile(r"mtu (\S{1,20})")
 
 
-@dataclass
-class _Search:
-    """The MTUs that are printed, and the sizes by what became of them."""
-
-    mtus: list[str] = field(default_factory=list)
-    sizes: dict[str, set[int]] = field(
-        default_factory=lambda: {"ok": set(), "too_big": set(), "lost": set()}
-    )
-
-
 def parse(text: str) -> list[Reading]:
     """The reading `mtu` (B).
 
     Raises OutputError: `generic` if no size came through, `invalid` if the probes and the MTU
     contradict each other.
     """
-    search = _search(text)
-    passed, too_big = search.sizes["ok"], search.sizes["too_big"]
+    sizes, mtus = _search(text)
+    passed, too_big = sizes["ok"], sizes["too_big"]
     if not passed:
         raise OutputError("path_mtu: no packet of any size came through", "generic")
-    printed = values.only("path_mtu", "lines 'mtu'", search.mtus)
+    printed = values.only("path_mtu", "lines 'mtu'", mtus)
     mtu = values.positive("path_mtu: mtu", printed)
     largest = max(passed)
     if mtu != largest + HEADERS:
@@ -59,27 +50,29 @@ def parse(text: str) -> list[Reading]:
         raise OutputError(
             f"path_mtu: {min(too_big)} is too big and {largest} came through", "invalid"
         )
-    if largest < LARGEST and largest + 1 not in too_big | search.sizes["lost"]:
+    if largest < LARGEST and largest + 1 not in too_big | sizes["lost"]:
         raise OutputError(f"path_mtu: {largest + 1} was not probed, so the MTU may be larger")
     return [Reading("mtu", mtu, "B")]
 
 
 def conditions(text: str) -> dict[str, str]:
     """silent: yes if what is too large is lost without an error, which breaks TCP; otherwise no."""
-    sizes = _search(text).sizes
+    sizes, _ = _search(text)
     beyond = max(sizes["ok"], default=0) + 1
     if beyond in sizes["too_big"]:
         return {"silent": "no"}
     return {"silent": "yes"} if beyond in sizes["lost"] else {}
 
 
-def _search(text: str) -> _Search:
-    found = _Search()
+def _search(text: str) -> tuple[Mapping[str, set[int]], list[str]]:
+    """The sizes by what became of them, and the MTUs that are printed."""
+    sizes: dict[str, set[int]] = defaultdict(set)
+    mtus: list[str] = []
     for line in lines.whole(text, "path_mtu"):
         if match := _MTU.fullmatch(line):
-            found.mtus.append(match[1])
+            mtus.append(match[1])
         elif match := _PROBE.fullmatch(line):
-            found.sizes[match[2]].add(int(match[1]))
+            sizes[match[2]].add(int(match[1]))
         else:
             raise OutputError(f"path_mtu: unknown line: {line[:80]}")
-    return found
+    return sizes, mtus

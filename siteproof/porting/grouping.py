@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
@@ -11,13 +12,14 @@ from dataclasses import dataclass, field, replace
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
+from siteproof.slurm import accounting
 from siteproof.slurm.configured import ConfiguredNode, ConfiguredPartition
 
 SAME_MEMORY = 1.05  # RealMemory of equal nodes differs by what firmware and kernel keep
 MAX_KINDS = 6  # more combinations of features in one kind of hardware are no kinds
 PLACES = 3  # numbered features such as pod1, pod2, pod3 are places, from this many on
 WIDEST = 64  # nodes of one job of a check
-LONG = 4 * 60  # minutes: a partition with a shorter limit is for tests of users
+LONG = 4 * 3600  # seconds: a partition with a shorter limit is for tests of users
 # rack7, row-b, island_2a; x1000c0s3, r1u7; a bare 7.
 _PLACE = re.compile(
     r"(.*(?:rack|row|island|switch|cab|cabinet|chassis|leaf|cell|blade|enclosure|pdu|room|hall|zone"
@@ -234,6 +236,7 @@ def _reached(
 def _rank(partition: ConfiguredPartition, reached: int) -> tuple[object, ...]:
     """Which partition is preferred: one that everybody may use, that reaches many, few others."""
     usable = partition.up and reached > 0
+    limit = accounting.seconds(partition.limit) or math.inf  # UNLIMITED is the longest
     return (
         usable,
         reached > 0,
@@ -241,21 +244,11 @@ def _rank(partition: ConfiguredPartition, reached: int) -> tuple[object, ...]:
         min(partition.max_nodes, reached, WIDEST),
         reached,
         not partition.restricted,
-        _minutes(partition.limit) >= LONG,
+        limit >= LONG,
         -len(partition.nodes),
         partition.default,
-        _minutes(partition.limit),
+        limit,
     )
-
-
-def _minutes(limit: str) -> float:
-    """`2-00:00:00` in minutes; no limit is the longest."""
-    days, dash, rest = limit.rpartition("-")
-    parts = rest.split(":")
-    if not all(re.fullmatch("[0-9]{1,9}", part) for part in (*parts, days or "0")):
-        return float("inf")
-    hours, minutes = (int(parts[0]), int(parts[1])) if len(parts) > 1 else (0, int(parts[0]))
-    return (int(days or 0) * 24 + hours) * 60 + minutes
 
 
 def _named(

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -124,10 +124,8 @@ MAX_THINGS = 20_000  # things of a kind that are looked at
 FAKE = "FAKE CONSOLE OUTPUT"  # what nova's fake driver gives as each server's console
 _PUBLIC = ("username", "project", "user_domain", "project_domain", "region")
 _LATE = (exceptions.ResourceTimeout, auth_errors.ConnectTimeout, requests.Timeout)
-ERRORS = (
-    *(StepFailed, exceptions.SDKException, auth_errors.ClientException),
-    requests.RequestException,
-)
+NOT_ALLOWED = exceptions.SDKException, auth_errors.ClientException  # or the cloud has no such thing
+ERRORS = (*(StepFailed, *NOT_ALLOWED, requests.RequestException),)
 # What a test creates, in the order in which it can be removed: the service of the API, and its
 # functions that list and delete it.
 THINGS = {
@@ -212,11 +210,11 @@ class Cloud:
 
     def hypervisor(self, server: Any) -> str:
         """fake; the type, to those who may see it; else 'not shown'."""
-        with _allowed():
+        with suppress(*NOT_ALLOWED):
             shown = self.api.compute.get_server_console_output(server, length=10)
             if FAKE in f"{shown.get('output')}":
                 return "fake"
-        with _allowed():
+        with suppress(*NOT_ALLOWED):
             every = islice(self.api.compute.hypervisors(), MAX_THINGS)
             kinds = {f"{one.hypervisor_type}" for one in every}
             if len(kinds) == 1 and "None" not in kinds:
@@ -301,13 +299,6 @@ def fault(seen: Any) -> str:
     found = getattr(seen, "fault", None)
     message = found.get("message") if isinstance(found, dict) else None
     return f"{named}: {message}" if message else named
-
-
-@contextmanager
-def _allowed() -> Iterator[None]:
-    """Passes over what this user may not see, or what the cloud does not have."""
-    with suppress(exceptions.SDKException, auth_errors.ClientException):
-        yield
 
 
 def explain(error: Exception) -> Exception:

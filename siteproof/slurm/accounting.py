@@ -109,6 +109,15 @@ def last_runs(records: Iterable[JobRecord]) -> list[JobRecord]:
     return list({record.number: record for record in records}.values())
 
 
+def seconds(text: str) -> float:
+    """`[DAYS-][HOURS:]MINUTES:SECONDS` in seconds; 0 for what is none."""
+    match = _TIME.fullmatch(text)
+    if not match:
+        return 0.0
+    days, hours, minutes = (int(part or 0) for part in match.groups()[:3])
+    return ((days * 24 + hours) * 60 + minutes) * 60 + float(match[4])
+
+
 def _record(number: str, given: dict[str, str]) -> JobRecord:
     code, _, signal = given["ExitCode"].partition(":")
     nodes = given["NodeList"]
@@ -129,24 +138,15 @@ def _record(number: str, given: dict[str, str]) -> JobRecord:
         nodes=where,
         partition=harmless(given["Partition"]),
         allocated=frozenset(filter(None, given["AllocTRES"].split(","))),
-        suspended=_seconds(given["Suspended"]),
+        suspended=seconds(given["Suspended"]),
         processor_seconds=_whole(given["CPUTimeRAW"]),
-        used=_seconds(given["TotalCPU"]),
+        used=seconds(given["TotalCPU"]),
     )
 
 
 def _whole(text: str) -> int:
     """A whole number; 0 for what is none, such as Unknown or None."""
     return int(text) if re.fullmatch("[0-9]{1,12}", text) else 0
-
-
-def _seconds(text: str) -> float:
-    """`[DAYS-][HOURS:]MINUTES:SECONDS` in seconds; 0 for what is none."""
-    match = _TIME.fullmatch(text)
-    if not match:
-        return 0.0
-    days, hours, minutes = (int(part or 0) for part in match.groups()[:3])
-    return ((days * 24 + hours) * 60 + minutes) * 60 + float(match[4])
 
 
 def _bytes(text: str) -> int:
