@@ -71,23 +71,9 @@ def name_of(number: int) -> str:
 
 
 # The words of strsignal(3), with which launchers and shells name a signal.
-_SIGNALS = {
-    "Killed": signal.SIGKILL,
-    "Segmentation fault": signal.SIGSEGV,
-    "Bus error": signal.SIGBUS,
-    "Illegal instruction": signal.SIGILL,
-    "Floating point exception": signal.SIGFPE,
-    "Floating-point exception": signal.SIGFPE,
-    "Arithmetic exception": signal.SIGFPE,
-    "Aborted": signal.SIGABRT,
-    "Bad system call": signal.SIGSYS,
-    "Trace/breakpoint trap": signal.SIGTRAP,
-    "CPU time limit exceeded": signal.SIGXCPU,
-    "File size limit exceeded": signal.SIGXFSZ,
-    "Terminated": signal.SIGTERM,
-    "Hangup": signal.SIGHUP,
-    "Interrupt": signal.SIGINT,
-}
+_ENDS = (*FAULTS, *TERMINATED, signal.SIGABRT, signal.SIGKILL)
+_SIGNALS = {signal.strsignal(one) or "": one for one in _ENDS}
+_SIGNALS |= dict.fromkeys(("Floating-point exception", "Arithmetic exception"), signal.SIGFPE)
 _NAMES = "|".join(map(re.escape, _SIGNALS))
 _CORE = r"(?: \(core dumped\))?"
 _SRUN = r"^srun: error: (?P<node>[^\s:]+): tasks? (?P<rank>[^\s:]+): "

@@ -11,9 +11,11 @@ import ctypes
 import functools
 import ipaddress
 import re
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from siteproof.errors import UserError, harmless
 from siteproof.slurm import client
@@ -102,14 +104,16 @@ def _asking() -> Iterator[tuple[ctypes.CDLL, ctypes.c_void_p]]:
 
 @functools.cache
 def _library() -> ctypes.CDLL:
-    try:
-        library = ctypes.CDLL("libmunge.so.2")
-    except OSError:
-        raise UserError("munge", "libmunge.so.2 is not installed here") from None
-    library.munge_ctx_create.restype = ctypes.c_void_p
-    library.munge_ctx_strerror.restype = ctypes.c_char_p
-    library.munge_ctx_destroy.restype = library.free.restype = None
-    return library
+    """Raises UserError. A site may have installed munge where the loader does not look."""
+    top = Path(shutil.which("munge") or "/usr/bin/munge").resolve().parent.parent
+    for place in ("", f"{top}/lib64/", f"{top}/lib/"):
+        with suppress(OSError):
+            library = ctypes.CDLL(f"{place}libmunge.so.2")
+            library.munge_ctx_create.restype = ctypes.c_void_p
+            library.munge_ctx_strerror.restype = ctypes.c_char_p
+            library.munge_ctx_destroy.restype = library.free.restype = None
+            return library
+    raise UserError("munge", "libmunge.so.2 is not installed here")
 
 
 def _why(library: ctypes.CDLL, context: ctypes.c_void_p) -> str:

@@ -4,6 +4,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from clone import wait_for
@@ -86,3 +87,19 @@ def test_a_machine_without_the_library_is_named(munged, monkeypatch):
     munge._library.cache_clear()
     with pytest.raises(UserError, match="not installed"):
         munge.read(credential)
+
+
+def test_the_library_beside_the_program_is_found_where_the_loader_does_not_look(
+    munged, monkeypatch, tmp_path
+):
+    credential, real = munged("x"), ctypes.CDLL
+    library = next(Path("/usr/lib").glob("*/libmunge.so.2"))
+    for folder in ("bin", "lib"):
+        (tmp_path / "opt" / folder).mkdir(parents=True)
+    (tmp_path / "opt/lib/libmunge.so.2").symlink_to(library)
+    (tmp_path / "opt/bin/munge").write_text("#!/bin/sh\n")
+    (tmp_path / "opt/bin/munge").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/opt/bin")
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: real(name if "/opt/" in name else "none.so"))
+    munge._library.cache_clear()
+    assert munge.read(credential).message == "x"
