@@ -5,12 +5,6 @@
 PROGRAMS=mpi4py MODULE="import mpi4py"
 # shellcheck source=siteproof/checks/on_node/messages.sh
 . "$1/messages.sh"
-start() { # COMMAND...
-    launch "$@"
-}
-choose_program
-LAUNCH=$kind # launch would look for the library of the shell that prints where a rank is
-note_program
 echo "message_size=$SIZE" >>facts
 eval "rounds=\$ROUNDS_$TASKS"
 run -- placed python3 "$SWEEP_STAGE/mpi_together.py" rounds "$SIZE" "$ITERATIONS" "$rounds"

@@ -9,10 +9,6 @@ PROGRAMS="osu mpi4py" MODULE="import mpi4py"
 MAX_BUFFER=536870912 # bytes of a rank: OSU leaves out what needs more
 LARGEST=${POINT_SIZE:-$LARGEST}
 
-start() { # COMMAND...
-    launch "$@"
-}
-
 collective() { # NAME
     if [ "$program" = osu ]; then
         osu "osu_$1" "$ITERATIONS"
@@ -22,9 +18,6 @@ collective() { # NAME
     fi
 }
 
-choose_program
-LAUNCH=$kind # launch would look for the library of the shell that prints where a rank is
-note_program
 for name in barrier bcast allreduce allgather alltoall; do
     case $name in allgather | alltoall)
         while [ $((LARGEST * TASKS)) -gt "$MAX_BUFFER" ]; do LARGEST=$((LARGEST / 2)); done

@@ -5,12 +5,6 @@
 PROGRAMS=mpi4py MODULE="import mpi4py"
 # shellcheck source=siteproof/checks/on_node/messages.sh
 . "$1/messages.sh"
-start() { # COMMAND...
-    launch "$@"
-}
-choose_program
-LAUNCH=$kind # launch would look for the library of the shell that prints where a rank is
-note_program
 echo "load_size=$LOAD" >>facts
 echo "large_size=$LARGE" >>facts
 run -- placed python3 "$SWEEP_STAGE/mpi_together.py" congestion "$ITERATIONS" "$LARGE" "$LOAD"

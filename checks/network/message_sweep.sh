@@ -10,13 +10,6 @@ if [ "$TASKS" -ne 2 ]; then
 fi
 LARGEST=${POINT_SIZE:-$LARGEST}
 
-start() { # COMMAND...
-    launch "$@"
-}
-
-choose_program
-LAUNCH=$kind # launch would look for the library of the shell that prints where a rank is
-note_program
 if [ -n "$SWEEP_SRUN" ]; then
     echo "nodes=$NODES" >>facts
 else

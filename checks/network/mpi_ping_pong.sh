@@ -17,12 +17,10 @@ start() { # COMMAND...: on both nodes, for what is left of the turn
         timeout --foreground -k 5 $((ends > $(date +%s) ? ends - $(date +%s) : 1)) srun "$@"
 }
 
-choose_program
 if ! command -v srun >/dev/null; then
     echo "srun, which starts the ranks, is not installed" >&2
     exit 127
 fi
-note_program
 echo "server=$PEER" >>facts
 printf '%s\n' "$node" "$PEER" >hosts # rank 0 and rank 1
 run_program

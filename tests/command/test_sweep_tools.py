@@ -279,6 +279,11 @@ point_limit: 1m
     assert "messages need two ranks (tasks: 2), and the point has 1" in lines[0]["why"]
 
 
-def test_the_two_scripts_share_what_they_can():
-    for script in ("mpi_ping_pong.sh", "message_sweep.sh"):
-        assert '. "$1/messages.sh"' in (TOP / "checks/network" / script).read_text()
+def test_what_measures_messages_shares_how_it_chooses_notes_and_starts():
+    scripts = {p.name: p.read_text() for p in (TOP / "checks/network").glob("*.sh")}
+    of_messages = {name: text for name, text in scripts.items() if "/messages.sh" in text}
+    assert len(of_messages) >= 5
+    for text in of_messages.values():
+        assert '. "$1/messages.sh"' in text
+        assert not {"choose_program", "note_program"} & set(text.split())
+    assert [name for name in of_messages if "start()" in of_messages[name]] == ["mpi_ping_pong.sh"]

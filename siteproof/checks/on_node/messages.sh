@@ -1,7 +1,8 @@
 # shellcheck shell=sh
 # MPI benchmarks: OSU where it is installed, otherwise IMB, otherwise mpi4py; sourced by a measuring
-# script, which defines how ranks start: `start COMMAND...`. Of two ranks, unless the script sets
+# script, after which the program is chosen and noted. Of two ranks, unless the script has set
 # PROGRAMS, OSU (its benchmarks, the first of which shows the library) and MODULE (of Python).
+# A script that runs in no sweep defines how ranks start: `start COMMAND...`.
 # Settings: PROGRAM, LAUNCH, SMALLEST and LARGEST (bytes), ITERATIONS; SITEPROOF_MPI as account.sh
 # leaves it.
 # shellcheck disable=SC2153,SC2034  # settings are set elsewhere, and kind is read elsewhere
@@ -21,6 +22,11 @@ choose_program() {
     fi
     mpi=$(library_of_program)
     kind=$(kind_for "$mpi")
+    LAUNCH=$kind # launch would look for the library of the shell that prints where a rank is
+}
+
+start() { # COMMAND...
+    launch "$@"
 }
 
 is_there() {
@@ -100,3 +106,6 @@ mpi4py() { # the table does not show who has sent to whom
         --max-size "$LARGEST" --skip 5 --loop "$ITERATIONS" \
         --loop-large $((ITERATIONS / 10 + 1)) --loop-huge $((ITERATIONS / 100 + 2))
 }
+
+choose_program
+note_program
