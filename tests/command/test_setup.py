@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tomllib
@@ -74,6 +75,20 @@ def test_activate_refuses_a_virtual_environment_that_was_moved(shell, ready):
 def test_venv_does_nothing_where_it_is_current(ready):
     done = run(ready / "setup/venv")
     assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_ci_asks_for_the_tests_before_the_docs_which_then_keep_their_tools(ready):
+    shutil.copytree(TOP / ".ci", ready / ".ci")
+    (ready / ".venv/docs").mkdir()
+    for script in ("docs", "test"):
+        program(ready / "setup" / script, f'setup/venv --tests && echo "{script} $*"')
+    shutil.copy(ready / "setup/venv", ready / "setup/real")
+    program(ready / "setup/venv", 'echo "venv $*" && exec setup/real "$@"')
+    done = run(ready / ".ci/run")
+    calls = [line for line in done.stdout.splitlines() if line != "venv --tests"]
+    assert done.stdout.startswith("venv --tests\nvenv --tests\ndocs ")
+    assert [call.strip() for call in calls] == ["docs", "test", "test --services"]
+    assert (ready / ".venv/docs").exists()
 
 
 def test_venv_waits_for_the_one_who_makes_it(ready):
