@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.errors import UserError
-from siteproof.slurm.records import Node
+from siteproof.record.point import Point
+from siteproof.sites.system import Partition
+from siteproof.slurm import client
+from siteproof.slurm.records import Node, unusable
 
 CHUNK = 64  # nodes of one job: what is lost at most with its batch host
 MAX_DIGITS = 9  # of a count
@@ -70,6 +73,32 @@ def jobs(nodes: NodeSet, roles: Sequence[NodeSet]) -> list[list[str]]:
         names = list(here)
         found += [names[begin : begin + CHUNK] for begin in range(0, len(names), CHUNK)]
     return found
+
+
+def usable(where: Partition, chosen: NodeSet) -> int:
+    """How many of the nodes that were chosen of a partition can take a job now.
+
+    If Slurm does not answer, all of them: the run itself will report it.
+    """
+    if where.scheduler == "local":
+        return 1
+    try:
+        return len(chosen) - len(unusable(chosen, client.first_look()))
+    except UserError:
+        return len(chosen)
+
+
+def narrowed(points: Mapping[int, Point], whole: Collection[int], most: int) -> dict[int, Point]:
+    """Without the points that are the whole of another, smaller partition.
+
+    whole: how many nodes each partition has. most: those of the partition in question.
+    """
+    largest = max((count for count in whole if count <= most), default=0)
+    return {
+        number: point
+        for number, point in points.items()
+        if point.tasks == largest or point.tasks not in whole
+    }
 
 
 def _first(count: int, idle: NodeSet, inventory: NodeSet) -> NodeSet:

@@ -19,7 +19,7 @@ from reframe.core.logging import getlogger
 from reframe.utility import typecheck
 
 from siteproof import files, nodesets
-from siteproof.checks import loading, missing, progress, session, standard
+from siteproof.checks import loading, missing, progress, selection, session
 from siteproof.checks.job import DERIVED_LIMIT, LOCAL, MARGIN, JobCheck
 from siteproof.checks.selection import ALL
 from siteproof.checks.tuning import Tuning
@@ -193,7 +193,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
     def usable_counts(self) -> set[int]:
         """How many nodes of each partition can take a job now."""
         site = session.current().site
-        return {standard.usable(site.partition(name), self.chosen_on(name)) for name in self.roles}
+        return {selection.usable(site.partition(name), self.chosen_on(name)) for name in self.roles}
 
     def missing_on(self, partition: str, environment: str = "") -> dict[int, Point]:
         """The points of this size class; of a resumed session those that it lacks there.
@@ -201,7 +201,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         Those on the whole of another partition are not missing here.
         """
         if not self.resumed:
-            return standard.narrowed(self.points, self.whole, self.most_nodes(partition))
+            return selection.narrowed(self.points, self.whole, self.most_nodes(partition))
         return self.resumed.missing(
             self.points, self.where_of(), partition, environment, again=self.again == "yes"
         )
@@ -209,7 +209,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
     def fitting(self, most: int) -> dict[int, Point]:
         """The points that can be measured on so many nodes; of whole partitions only this one."""
         fits = {n: point for n, point in self.points.items() if self.may_measure(point, most)}
-        return standard.narrowed(fits, self.whole, most)
+        return selection.narrowed(fits, self.whole, most)
 
     def may_measure(self, point: Point, most: int) -> bool:
         """Whether a partition of so many nodes can measure a point at all."""

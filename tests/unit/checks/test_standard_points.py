@@ -2,7 +2,7 @@
 
 import pytest
 
-from siteproof.checks import selection, standard
+from siteproof.checks import selection
 from siteproof.record.point import Point
 from siteproof.sites import load
 from siteproof.slurm.records import Node
@@ -17,11 +17,11 @@ def shipped(monkeypatch):
 def usable(name, partition, nodes="all"):
     site = load(name)
     chosen = selection.select(nodes, site.nodes_of(partition))
-    return standard.usable(site.partition(partition), chosen)
+    return selection.usable(site.partition(partition), chosen)
 
 
 def test_without_slurm_a_partition_has_the_nodes_of_the_inventory(monkeypatch):
-    standard.client.first_look.cache_clear()
+    selection.client.first_look.cache_clear()
     monkeypatch.setenv("PATH", "/nowhere")
     assert usable("sc11-wan", "seattle") == 31
     assert usable("sc11-wan", "seattle", "sea-c[01-04]") == 4
@@ -31,7 +31,7 @@ def test_without_slurm_a_partition_has_the_nodes_of_the_inventory(monkeypatch):
 def test_nodes_that_take_no_job_are_not_waited_for(monkeypatch):
     states = {f"sea-c{n:02}": Node(f"sea-c{n:02}") for n in range(1, 30)}
     states["sea-c07"] = Node("sea-c07", node_state("drained"), "memory")
-    monkeypatch.setattr(standard.client, "first_look", lambda: states)
+    monkeypatch.setattr(selection.client, "first_look", lambda: states)
     assert usable("sc11-wan", "seattle") == 28
 
 
@@ -48,6 +48,6 @@ def test_a_partition_is_not_measured_at_the_size_of_a_smaller_one():
             1,
         )
     )
-    kept = standard.narrowed(points, {1, 16, 31}, 31)
+    kept = selection.narrowed(points, {1, 16, 31}, 31)
     assert [point.tasks for point in kept.values()] == [30, 31]
-    assert standard.narrowed(points, set(), 31) == points
+    assert selection.narrowed(points, set(), 31) == points
