@@ -17,9 +17,6 @@ from siteproof.sites.catalogue import Setting
 from siteproof.sites.promise import SCOPES, Subject
 
 CAMPAIGN, ROLE = "campaign", "nodes"  # keys of `against` that are no conditions
-PAIRS = ("TcpBandwidth", "PathMtu", "MpiPingPong")
-OF_SYSTEM = ("Ior", "Lnet", "Scaling", "Scheduler", "Service", "Workload")
-OF_LINKS = ("TcpBandwidth.aggregate",)
 BOUNDS = ("at_least", "at_most", "equals")
 
 
@@ -51,14 +48,6 @@ def answering(site: Site, criterion: Criterion) -> list[Criterion]:
     ]
 
 
-def _subject(metric: str) -> Subject:
-    """What a value of a metric belongs to."""
-    check = metric.partition(".")[0]
-    if check in OF_SYSTEM or metric in OF_LINKS:
-        return "system"
-    return "pair" if check in PAIRS else "node"
-
-
 def select(site: Site, criterion: Criterion, metric: str, *, against: bool = False) -> Criterion:
     """A criterion without a bound that selects an input's samples as this one selects its own.
 
@@ -75,7 +64,7 @@ def select(site: Site, criterion: Criterion, metric: str, *, against: bool = Fal
             changes["nodes"] = [text]
         elif name in names:
             rules[name] = Expected(exact=text)
-    subject = _subject(metric)
+    subject: Subject = known.subject if known else "node"
     return criterion.like(
         metric=metric,
         subject=subject,

@@ -133,6 +133,8 @@ class Metric(Model):
     different points are never put together."""
     directed: bool = True
     """False: a pair has one value, not one for each direction."""
+    of_system: bool = False
+    """True: a system has one value at a point, and not each node or pair."""
     headline: bool = False
     """True: written to ReFrame's own perflog too."""
     description: str
@@ -147,6 +149,13 @@ class Metric(Model):
     def of_pairs(self) -> bool:
         """Whether its values are of pairs of nodes."""
         return "link" in self.conditions or {"from", "to"} <= set(self.point)
+
+    @property
+    def subject(self) -> Literal["system", "pair", "node"]:
+        """What one value belongs to."""
+        if self.of_system:
+            return "system"
+        return "pair" if self.of_pairs else "node"
 
     @property
     def is_of_site(self) -> bool:

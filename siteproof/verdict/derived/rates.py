@@ -89,8 +89,8 @@ def _chosen(given: Given) -> list[str]:
     if FIGURE in given.site.catalogue[given.criterion.metric].conditions:
         check = given.inputs[0].partition(".")[0]
         return [f"{check}.{given.stated(FIGURE) or 'sustained'}"]
-    of_links = [name for name in given.inputs if name in required.OF_LINKS]
-    if not of_links:
+    of_links = [name for name in given.inputs if given.site.catalogue[name].of_system]
+    if not of_links or of_links == given.inputs:
         return given.inputs
     link = given.site.system.links.get(given.criterion.links[0])
     together = link is not None and link.pattern == "together"

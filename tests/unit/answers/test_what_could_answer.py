@@ -161,6 +161,16 @@ def test_a_derived_criterion_has_inputs_of_both_sides_each_under_its_own_conditi
         assert one.bound is None and one.report_only
 
 
+def test_the_catalogue_says_what_an_input_belongs_to_whichever_check_it_is_of():
+    site = load("thishost")
+    own = site.catalogue["Stream.triad"].model_copy(update={"of_system": True})
+    site = replace(site, catalogue={**site.catalogue, "Stream.triad": own})
+    chosen = required.select(site, criterion(), "Stream.triad")
+    assert (chosen.subject, chosen.scope) == ("system", "system")
+    every = site.catalogue.items()
+    assert {name.partition(".")[0] for name, one in every if one.of_system} >= {"Ior", "Workload"}
+
+
 def test_evidence_answers_for_itself_and_a_measured_metric_is_its_own_input(monkeypatch):
     monkeypatch.setenv("SITEPROOF_SITES", str(TOP / "site-config"))
     site = load("extenci")
