@@ -79,13 +79,13 @@ class Scaling(SweepCheck):
 
     def standard_points(self) -> list[Mapping[str, str]]:
         """A point for each number of nodes that the site names."""
-        numbers = {int(count) for count in self.scaled.nodes if count != "all"}
+        self.named = {int(count) for count in self.scaled.nodes if count != "all"}
         if "all" in self.scaled.nodes:
-            numbers |= self.usable_counts()
+            self.whole = self.whole_counts()
         each = self.scaled.tasks_per_node
         return [
             {"tasks": str(n * each), "tasks_per_node": str(each), "nodes": str(n)}
-            for n in sorted(numbers - {0})
+            for n in sorted({*self.named, *self.whole} - {0})
         ]
 
     @property

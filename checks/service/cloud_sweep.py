@@ -46,7 +46,6 @@ class Cloud(SweepCheck, special=True):
     service = parameter(clouds())
     largest = variable(str, value="")  # how many servers the largest point has, for the plan
     unfit = variable(str, value="")  # why no cloud can be used, for the plan
-    elsewhere = variable(bool, value=False)  # no node of the site uses it, for the plan
 
     def places(self) -> list[str]:
         """The service's partition; without one the first, whose scheduler is not used."""
@@ -55,7 +54,7 @@ class Cloud(SweepCheck, special=True):
             return list(site.system.partitions)
         self.unfit = runner.lacking(KIND)
         self.entry = site.system.services[self.service]
-        self.local = self.elsewhere = self.entry.partition is None
+        self.local = self.entry.partition is None
         return [self.entry.partition or next(iter(site.system.partitions))]
 
     def roles_on(self, partition: str) -> list[str]:

@@ -74,6 +74,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     mode = variable(str, value="")
     nodes = variable(str, value="all")
     lacking = variable(dict, value={})  # by partition the nodes that `-S nodes=missing` means
+    answered = variable(bool, value=False)  # whether it means nothing of a check of the system
     roles = variable(dict, value={})  # by partition the roles whose nodes it measures, for the plan
     gigabytes = variable(float, value=0.0)  # that a node writes to file systems, for the plan
     session = variable(list, value=[])  # of which an environment must offer one, for the plan
@@ -186,6 +187,11 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """What decides which criteria this check may answer."""
         here = self.where_of()
         return missing.Planned(self.name_of_check(), self.mode, here, self.known_before())
+
+    def is_answered(self) -> bool:
+        """Whether `-S nodes=missing` leaves a check of the whole system nothing to measure."""
+        site = session.current().site
+        return self.nodes == nodesets.MISSING and not missing.of_system(site, self.planned())
 
     def value_of(self, name: str) -> str:
         """A setting: as -S has it, else as criteria require it, else that of the mode."""

@@ -9,7 +9,7 @@ from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
 from siteproof import nodesets
-from siteproof.checks import missing, session
+from siteproof.checks import session
 from siteproof.checks.job import LOCAL, MARGIN, JobCheck
 from siteproof.record.manifest import OfItsKind
 from siteproof.record.samples import Sample
@@ -69,6 +69,7 @@ class ServiceCheck(JobCheck, special=True):
         self.entry = site.system.services[self.service]
         self.unfit = self.entry.refusal or runner.lacking(self.entry.kind)
         self.local = self.entry.partition is None
+        self.answered = self.is_answered()
         self.written = self.entry.bytes_written / 10**9
         self.cost = self.entry.price_of_test
         if self.derives_limit():
@@ -81,7 +82,7 @@ class ServiceCheck(JobCheck, special=True):
         """This machine, or the first node of the partition that can take a job."""
         if self.unfit:
             self.skip(self.unfit)
-        if self.nodes == nodesets.MISSING and not missing.of_system(self.site, self.planned()):
+        if self.answered:
             self.skip("nothing is missing")
         if not self.local and self.where.scheduler != LOCAL:
             super().choose_nodes()

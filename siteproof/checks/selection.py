@@ -88,16 +88,15 @@ def usable(where: Partition, chosen: NodeSet) -> int:
         return len(chosen)
 
 
-def narrowed(points: Mapping[int, Point], whole: Collection[int], most: int) -> dict[int, Point]:
-    """Without the points that are the whole of another, smaller partition.
+def narrowed(points: Mapping[int, Point], others: Collection[int]) -> dict[int, Point]:
+    """Without the points that are the whole of another partition.
 
-    whole: how many nodes each partition has. most: those of the partition in question.
+    others: how many nodes these have, which are those that a point names, or else its tasks.
     """
-    largest = max((count for count in whole if count <= most), default=0)
     return {
         number: point
         for number, point in points.items()
-        if point.tasks == largest or point.tasks not in whole
+        if int(point.values.get("nodes", point.tasks)) not in others
     }
 
 

@@ -19,7 +19,7 @@ from reframe.core.logging import getlogger
 from reframe.utility import typecheck
 
 from siteproof import files, nodesets
-from siteproof.checks import loading, missing, progress, selection, session
+from siteproof.checks import loading, progress, selection, session
 from siteproof.checks.job import DERIVED_LIMIT, LOCAL, MARGIN, JobCheck
 from siteproof.checks.selection import ALL
 from siteproof.checks.tuning import Tuning
@@ -65,7 +65,9 @@ class SweepCheck(JobCheck, Tuning, special=True):
     owns_size = False  # whether `-S size` is the check's own, and no cap
     seconds_of_point: dict[str, int] = {"quick": 60, "maintenance": 300, "acceptance": 600}
     trials_of: dict[str, int] = {"quick": 1, "maintenance": 1, "acceptance": 1}
+    fewest = 0  # nodes of a point on a whole partition
     whole: Collection[int] = frozenset()  # nodes of the partitions, where these are points
+    named: Collection[int] = frozenset()  # of these the points on each partition that has so many
 
     # ---- which points
 
@@ -111,6 +113,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         if self.resume and not self.refused:
             self.find_resumed()
         self.refusal = str(self.refused or "")
+        self.answered = self.is_answered()
         self.by_points = self.derives_limit()
         self.costs = {name: self.cost_on(name.partition(":")[2]) for name in self.valid_systems}
         if self.by_points:
@@ -190,10 +193,14 @@ class SweepCheck(JobCheck, Tuning, special=True):
         except UserError as error:  # reported for tests that run, not for all that are listed
             self.refused = error
 
-    def usable_counts(self) -> set[int]:
-        """How many nodes of each partition can take a job now."""
-        site = session.current().site
-        return {selection.usable(site.partition(name), self.chosen_on(name)) for name in self.roles}
+    def whole_counts(self) -> set[int]:
+        """How many nodes a point on the whole of each partition has."""
+        return {self.whole_of(name) for name in self.roles}
+
+    def whole_of(self, partition: str) -> int:
+        """The nodes of a partition that can take a job now, and at least `fewest`."""
+        where = session.current().site.partition(partition)
+        return max(self.fewest, selection.usable(where, self.chosen_on(partition)))
 
     def missing_on(self, partition: str, environment: str = "") -> dict[int, Point]:
         """The points of this size class; of a resumed session those that it lacks there.
@@ -201,15 +208,21 @@ class SweepCheck(JobCheck, Tuning, special=True):
         Those on the whole of another partition are not missing here.
         """
         if not self.resumed:
-            return selection.narrowed(self.points, self.whole, self.most_nodes(partition))
+            return self.narrowed(self.points, partition)
         return self.resumed.missing(
             self.points, self.where_of(), partition, environment, again=self.again == "yes"
         )
 
-    def fitting(self, most: int) -> dict[int, Point]:
-        """The points that can be measured on so many nodes; of whole partitions only this one."""
+    def narrowed(self, points: Mapping[int, Point], partition: str) -> dict[int, Point]:
+        """Without those on the whole of another partition."""
+        others = {*self.whole} - {*self.named}
+        return selection.narrowed(points, others - {self.whole_of(partition)} if others else ())
+
+    def fitting(self, partition: str) -> dict[int, Point]:
+        """The points that can be measured there; of whole partitions only this one."""
+        most = self.most_nodes(partition)
         fits = {n: point for n, point in self.points.items() if self.may_measure(point, most)}
-        return selection.narrowed(fits, self.whole, most)
+        return self.narrowed(fits, partition)
 
     def may_measure(self, point: Point, most: int) -> bool:
         """Whether a partition of so many nodes can measure a point at all."""
@@ -225,10 +238,10 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """Nodes, seconds and points of a job on a partition; how many points do not fit on it, how
         many are above the caps, and the bytes that those of the job write.
         """
-        if not self.may_run_on(partition):
+        if self.answered or not self.may_run_on(partition):
             return [0, self.seconds_of(0), 0, 0, 0, 0]
         missing = self.missing_on(partition)
-        fitting = self.fitting(self.most_nodes(partition))
+        fitting = self.fitting(partition)
         left = [point for number, point in fitting.items() if number in missing]
         nodes = max((point.nodes for point in left), default=0)
         written = sum(map(self.bytes_of, left))
@@ -249,7 +262,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """As many nodes as the largest point needs; broken ones only where no others are left."""
         here = self.current_partition.name
         self.points = missing_points = self.missing_on(here, self.current_environ.name)
-        if self.nodes == nodesets.MISSING and not missing.of_system(self.site, self.planned()):
+        if self.answered:
             self.skip("nothing is missing")
         if not missing_points and self.resume:
             self.skip(f"no point is missing in session {self.resume}")
@@ -257,7 +270,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
             self.skip(f"every point is above the caps: {caps.in_words(self.caps)}")
         if not missing_points:
             self.skip("there is no point to measure")
-        self.points = self.fitting(self.most_nodes(here))
+        self.points = self.fitting(here)
         if not self.points:
             self.skip(self.too_large(missing_points))
         if self.by_points:

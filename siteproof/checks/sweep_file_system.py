@@ -21,11 +21,11 @@ class FileSystemSweep(OnFileSystem, SweepCheck, special=True):
         """Points of a run without a sweep file: all usable nodes of each partition, a task each;
         and the points that criteria require."""
         site = session.current().site
-        counts = self.usable_counts()
+        counts = self.whole_counts()
         whole = [{"tasks": str(count)} for count in sorted(counts - {0})]
         points = required.points(site, self.planned_job()) if self.fs else []
         named = {int(values["tasks"]) for values in points if "tasks" in values}
-        self.whole = counts - named if self.fs else ()
+        self.whole, self.named = counts if self.fs else (), named
         there = [values for values in points if "tasks" in values]
         others = [values for values in points if "tasks" not in values]
         return whole, [*there, *({**tasks, **values} for tasks in whole for values in others)]

@@ -28,14 +28,14 @@ class TogetherCheck(SweepCheck, special=True):
 
     def standard_points(self) -> list[Mapping[str, str]]:
         """The whole of each partition, the numbers of nodes that criteria name, and 2, 4, 8, ..."""
-        counts = self.usable_counts()
+        counts = self.whole_counts()
         points = required.points(session.current().site, self.planned_job())
         named = {int(values["tasks"]) for values in points if "tasks" in values}
         if self.growing:
             named |= {2**power for power in range(1, max(counts, default=0).bit_length())}
-        self.whole = counts - named
-        nodes = named | {max(self.fewest, count) for count in counts}
-        return [{"tasks": str(count)} for count in sorted(nodes) if count >= self.fewest]
+        self.whole, self.named = counts, named
+        nodes = sorted(counts | named)
+        return [{"tasks": str(count)} for count in nodes if count >= self.fewest]
 
     def settings(self) -> dict[str, str]:
         """Which program, and how often it repeats."""

@@ -45,6 +45,7 @@ OF_CHUNK = {"chunk", "valid_systems", "roles", "hashcode"} | {
 NO_LINK = "the site names no links"
 NO_CLOUD = "because the site names no services of kind openstack"
 NO_SLURM = "a pair needs two nodes, and the partition has no Slurm"
+NOTHING_MISSING = "nothing is missing"
 NO_SOFTWARE = "no environment offers its program"
 MAX_LINES = 10  # of the most expensive rows, unless all are wanted: then a plan fits 24 lines
 MAX_REASONS = 4  # why checks do not run, unless all are wanted
@@ -58,6 +59,7 @@ class Row:
     nodes: of all its jobs; none if nothing is submitted. hours: the time limit of a job.
     gigabytes: what all its nodes write. note: about its pairs, points or program. why: the reason
     why there is no job. set_by: the criteria that set it, by the values that they require.
+    local: it runs on this host, which is no node of the system.
     """
 
     check: str
@@ -70,11 +72,23 @@ class Row:
     jobs: int = 1
     why: str = ""
     set_by: Sequence[str] = ()
+    local: bool = False
+
+    @property
+    def taken(self) -> Sequence[str]:
+        """The nodes of the system that it takes."""
+        return () if self.local else self.nodes
+
+    @property
+    def place(self) -> str:
+        """Its partition and nodes, as a heading."""
+        where = "this host" if self.local else count(len(self.nodes), "node")
+        return f"{self.partition}: {where} {_folded(tuple(self.nodes))}"
 
     @property
     def node_hours(self) -> float:
-        """All its nodes for all their time."""
-        return len(self.nodes) * self.hours
+        """All of these for all their time."""
+        return len(self.taken) * self.hours
 
     @property
     def document(self) -> dict[str, Any]:
@@ -84,11 +98,11 @@ class Row:
             "partition": self.partition,
             "mode": self.mode,
             "jobs": self.jobs if self.nodes else 0,
-            "nodes": len(self.nodes),
+            "nodes": len(self.taken),
             "minutes": round(60 * self.hours) if self.nodes else 0,
             "node_hours": round(self.node_hours, 3),
             "gigabytes": round(self.gigabytes, 3),
-            "node_set": _folded(tuple(self.nodes)),
+            "node_set": _folded(tuple(self.taken)),
             "note": self.note,
             "why_not": self.why,
             "set_by": "; ".join(self.set_by),
@@ -101,7 +115,7 @@ class _Total:
     def __init__(self, rows: Iterable[Row]) -> None:
         self.runs = [row for row in rows if row.nodes]
         self.jobs = sum(row.jobs for row in self.runs)
-        self.nodes = len({node for row in self.runs for node in row.nodes})
+        self.nodes = len({node for row in self.runs for node in row.taken})
         self.node_hours = sum(row.node_hours for row in self.runs)
         self.gigabytes = round(sum(row.gigabytes for row in self.runs), 2)
 
@@ -364,9 +378,10 @@ def _of_nodes(chunks: list[Case], site: Site, where: str) -> Row:
 def _of(case: Case, where: str, nodes: Sequence[str] = (), note: str = "", why: str = "") -> Row:
     measured = case.get("link") or case.get("fs") or case.get("service")
     walk = case["walk"] if case.get("walk", ALL) != ALL else ""
-    words = filter(None, [case["@class"], walk, measured, case.get("application")])
+    parts = filter(None, [case["@class"], walk, measured, case.get("application")])
     hours, written = case["time_limit"] / 3600, len(nodes) * case["gigabytes"]
-    return Row(" ".join(words), case["mode"], where, nodes, hours, written, note, why=why)
+    name, local = " ".join(parts), case["local"]
+    return Row(name, case["mode"], where, nodes, hours, written, note, why=why, local=local)
 
 
 def _why_no_node(case: Case, partition: str) -> str:
@@ -377,7 +392,7 @@ def _why_no_node(case: Case, partition: str) -> str:
         return f"the file system {case['unfit'].removeprefix(case['fs']).strip()}"
     if not case["roles"][partition]:
         return case.get("no_role") or "none of the partition's roles is measured there"
-    return "" if _spec(case, partition) else "nothing is missing"
+    return "" if _spec(case, partition) else NOTHING_MISSING
 
 
 def _jobs(case: Case, site: Site, partition: str) -> list[list[str]]:
@@ -416,7 +431,7 @@ def _of_sweep(case: Case, site: Site, where: str) -> Row:
         notes.append(f"{above_caps} above the caps of -S")
     if not points and not left_out:
         reason = _why_no_point(case, site, partition, above_caps)
-    able = [socket.gethostname()] if case.get("elsewhere") else list(inventory)
+    able = [socket.gethostname()] if case["local"] else list(inventory)
     row = _of(
         case | {"time_limit": seconds},
         where,
@@ -442,6 +457,8 @@ def _why_no_point(case: Case, site: Site, partition: str, above_caps: int) -> st
     partition forbids its knobs."""
     if above_caps:
         return "no point of it is within the caps"
+    if case["answered"]:
+        return NOTHING_MISSING
     if case["walk"] == ALL:  # of a check, not of a file in sweeps/
         return (
             "no point is missing"
@@ -465,7 +482,7 @@ def _of_pairs(case: Case, site: Site, where: str) -> Row:
         return _of(case, where, why=NO_SLURM)
     spec = _spec(case, link.partition)
     if not spec:
-        return _of(case, where, why="nothing is missing")
+        return _of(case, where, why=NOTHING_MISSING)
     try:
         light, most = case["light"], case["at_once"]
         rounds = timetable.rounds(site, link, case["pattern"], spec, "plan", light=light, most=most)
@@ -478,13 +495,13 @@ def _of_pairs(case: Case, site: Site, where: str) -> Row:
         f"({case['pattern']}){repeated}"
     )
     ends = sorted(pairs.ends(rounds))
-    return _of(case, where, ends, note, "" if ends else "nothing is missing")
+    return _of(case, where, ends, note, "" if ends else NOTHING_MISSING)
 
 
 def _of_service(case: Case, site: Site, where: str) -> Row:
     """A job of one node, or this machine; what it writes at the far end, and what that costs."""
-    if case["unfit"]:
-        return _of(case, where, why=case["unfit"])
+    if why := case["unfit"] or (NOTHING_MISSING if case["answered"] else ""):
+        return _of(case, where, why=why)
     of_jobs = site.system.services[case["service"]].partition
     able = list(site.nodes_of(of_jobs)) if of_jobs else [socket.gethostname()]
     note = f"costs {case['cost']}" if case["cost"] else ""
@@ -528,11 +545,10 @@ def _print(rows: Sequence[Row], command: str, *, every: bool) -> None:
 
 def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
     """As many of the first ones as MAX_LINES hold: each with its note, below its nodes."""
-    lines, places = 0, set[tuple[str, tuple[str, ...]]]()
+    lines, places = 0, set[str]()
     for number, row in enumerate(rows):
-        place = (row.partition, tuple(row.nodes))
-        lines += 1 + bool(row.note) + len(row.set_by) + (place not in places)
-        places.add(place)
+        lines += 1 + bool(row.note) + len(row.set_by) + (row.place not in places)
+        places.add(row.place)
         if lines > MAX_LINES:
             return rows[:number]
     return rows
@@ -541,10 +557,10 @@ def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
 def _print_rows(rows: Sequence[Row]) -> None:
     """A line a row, below the partition and nodes that it shares with others."""
     width = console().width
-    places = grouped(((row.partition, tuple(row.nodes)), row) for row in rows)
+    places = grouped((row.place, row) for row in rows)
     names = max((len(row.check) for row in rows), default=0)
-    for (partition, nodes), there in places.items():
-        print_wrapped(f"{partition}: {count(len(nodes), 'node')} {_folded(nodes)}")
+    for place, there in places.items():
+        print_wrapped(place)
         for row in there:
             cells = [
                 f"  {row.check:{names}}",

@@ -226,6 +226,63 @@ def test_each_program_that_scales_has_a_row_with_its_name(folder, monkeypatch):
     assert [row["check"] for row in rows] == ["Scaling flow", "Scaling melt"]
 
 
+SERVICES = """
+services:
+  page: {kind: web, address: "http://localhost/"}
+  jobs: {kind: slurm, address: compute, timeout: 5 min}
+scaling:
+  flow: {command: launch x, answer: y, nodes: [2], tasks_per_node: 1, scaling: weak}
+"""
+
+
+@pytest.fixture
+def with_services(folder, monkeypatch):
+    """The test bed with services and a program that scales, of which no criterion says anything."""
+    site = shutil.copytree(TOP / "site-config/testbed", folder / "sites" / "testbed")
+    with (site / "system.yaml").open("a") as file:
+        file.write(SERVICES)
+    monkeypatch.setenv("SITEPROOF_SITES", str(site.parent))
+
+
+def test_what_runs_on_this_host_takes_no_node_of_the_system(with_services):
+    words = ("--system", "testbed", "-n", "Service|Scheduler")
+    rows = rows_of(*words)
+    assert {row["check"]: (row["jobs"], row["nodes"], row["node_set"]) for row in rows} == {
+        "Service page": ("1", "0", ""),
+        "Scheduler jobs": ("1", "0", ""),
+    }
+    _, told = planned(*words)
+    assert "2 jobs on 0 nodes, at most 0.0 node-hours" in told
+    assert f"testbed:compute: this host {MODULE.socket.gethostname()}" in told
+
+
+def test_of_a_check_of_the_whole_system_too_only_what_is_missing_is_planned(with_services):
+    words = ("--system", "testbed", "-n", "Service|Scheduler|Scaling|Collectives|Ior")
+    rows = rows_of(*words, "-S", "nodes=missing")
+    assert {row["why_not"] for row in rows} == {"nothing is missing"}
+
+
+@pytest.mark.parametrize("named", [2, 8])
+def test_no_partition_is_measured_at_the_size_of_another_one(named, folder, monkeypatch):
+    site = shutil.copytree(TOP / "site-config/testbed", folder / "sites" / "testbed")
+    text = (site / "system.yaml").read_text()
+    nodes = "{set: 'node[009-013]', hardware: namespace}"
+    text = text.replace("nodes:\n", f"nodes:\n  part: {nodes}\n", 1)
+    part = "{description: x, role: part, scheduler: slurm, environments: [system]}"
+    text = text.replace("partitions:\n", f"partitions:\n  part: {part}\n", 1)
+    program = "{command: launch x, answer: y, nodes: [all, %d], tasks_per_node: 2, scaling: weak}"
+    (site / "system.yaml").write_text(f"{text}scaling:\n  flow: {program % named}\n")
+    monkeypatch.setenv("SITEPROOF_SITES", str(site.parent))
+    rows = rows_of("--system", "testbed", "-n", "Scaling|Bisection")
+    points = "2 points" if named == 2 else "1 point"
+    assert {(r["check"], r["nodes"], r["note"].split(",")[0]) for r in rows} == {
+        ("Bisection", "8", "1 point"),
+        ("Bisection", "5", "1 point"),
+        ("Scaling flow", "8", points),
+        ("Scaling flow", "5", points),
+    }
+
+
 def test_without_health_of_a_role_the_plan_says_what_is_not_stated():
     (row,) = rows_of("--system", "testbed", "-n", "NodeHealth")
     assert row["why_not"] == "the site states no health of these nodes"

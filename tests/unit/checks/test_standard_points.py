@@ -41,13 +41,14 @@ def test_the_memory_of_servers_is_that_of_their_role_where_the_site_knows_it():
     assert load("thishost").server_memory("temporary") == 0
 
 
-def test_a_partition_is_not_measured_at_the_size_of_a_smaller_one():
+def test_a_partition_is_not_measured_at_the_size_of_another_one():
     points = dict(
         enumerate(
             (Point({"tasks": str(n), "tasks_per_node": "1"}, ("tasks",)) for n in (1, 16, 30, 31)),
             1,
         )
     )
-    kept = selection.narrowed(points, {1, 16, 31}, 31)
-    assert [point.tasks for point in kept.values()] == [30, 31]
-    assert selection.narrowed(points, set(), 31) == points
+    assert [point.tasks for point in selection.narrowed(points, {1, 16}).values()] == [30, 31]
+    assert selection.narrowed(points, ()) == points
+    many = {1: Point({"tasks": "32", "tasks_per_node": "2", "nodes": "16"}, ("tasks",))}
+    assert selection.narrowed(many, {16}) == {} and selection.narrowed(many, {32}) == many

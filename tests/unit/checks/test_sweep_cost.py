@@ -64,15 +64,20 @@ def test_jobs_take_turns_where_sweeps_run(words, answer):
 
 
 def test_a_run_above_the_budget_of_its_mode_is_refused(capsys):
-    def case(nodes, seconds, mode="acceptance", unoffered=()):
+    def case(nodes, seconds, mode="acceptance", unoffered=(), local=False):
         check = SimpleNamespace(
-            mode=mode, unoffered=unoffered, nodes_on=lambda _: nodes, seconds=lambda: seconds
+            mode=mode,
+            unoffered=unoffered,
+            local=local,
+            nodes_on=lambda _: nodes,
+            seconds=lambda: seconds,
         )
         return SimpleNamespace(check=check, partition=SimpleNamespace(name="all"))
 
     budgets = {"acceptance": Decimal("10.5")}
     site = SimpleNamespace(name="here", system=SimpleNamespace(budgets=budgets))
     others = [case(1000, 3600, "quick"), case(1000, 3600, unoffered=["all"])]
+    others.append(case(1000, 3600, local=True))  # a service that this host uses
     budget.refuse_above(site, [case(10, 3600), case(1, 1800), *others])
     with pytest.raises(SystemExit) as end:
         budget.refuse_above(site, [case(10, 3600), case(1, 1860), *others])
