@@ -132,7 +132,7 @@ class Scaling(SweepCheck):
         reason = "Slurm accounts none" if self.in_batch else "without Slurm none is accounted"
         for job in self.plan.jobs if self.in_batch else ():
             try:
-                steps = client.energy(job)
+                steps = client.energy(job, self.plan.started)
             except UserError as error:
                 reason = str(error)
                 continue

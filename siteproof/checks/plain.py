@@ -158,7 +158,7 @@ def _nodes(task: Any) -> NodeSet:
         return nodesets.of()
     names = [name for name in job.nodelist or () if name and nodesets.is_name(name)]
     with suppress(UserError):
-        return client.nodes_of(str(job.jobid)) | nodesets.of(names)
+        return client.nodes_of(str(job.jobid), job.submit_time or 0) | nodesets.of(names)
     return nodesets.of(names)
 
 

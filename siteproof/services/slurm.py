@@ -6,7 +6,7 @@ own. Only jobs and reservations with the test's mark in their names are ever can
 
 from __future__ import annotations
 
-import getpass
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +22,7 @@ from siteproof.slurm.accounting import JobRecord, last_runs
 from siteproof.slurm.client import Cause
 
 PAUSE = 3.0  # seconds between two looks at the accounting
+TOO_MANY = "MaxSubmit"  # in the names of Slurm's limits on the jobs of a user, account or QOS
 MAX_NAMED = 3  # what is not as promised, in a reason
 
 
@@ -54,26 +55,33 @@ def _cluster(job: Job) -> Cluster:
         raise StepFailed(why)
     if not own.up:
         raise StepFailed(f"partition '{own.name}' is not UP: none of its jobs would start")
-    client.accounted(["1"])  # raises what sacct says where slurmdbd does not answer
+    client.accounted(["1"], time.time())  # raises what sacct says where slurmdbd does not answer
     there = {name: one for name, one in configured.parse_nodes(nodes).items() if name in own.nodes}
-    return Cluster(job.service, settings, there, _stated(sites.load(job.system), own.name))
+    return Cluster(job.service, settings, there, *_stated(sites.load(job.system), own.name))
 
 
-def _stated(site: Site, partition: str) -> dict[str, Hardware]:
-    """The nodes that the site has on a partition of Slurm, each with what it states of them."""
-    found: dict[str, Hardware] = {}
+def _stated(site: Site, partition: str) -> tuple[dict[str, Hardware], dict[str, list[str]]]:
+    """The nodes that the site has on a partition of Slurm, each with what it states of them, and
+    with the features that its `access` asks for: of names with & between, not of other expressions.
+    """
+    found, features = dict[str, Hardware](), dict[str, list[str]]()
     for one in site.system.partitions.values():
         if admission.value_of(one.access, "--partition", "-p") == partition:
+            asked = admission.value_of(one.access, "--constraint", "-C")
             for role in one.roles:
-                found |= dict.fromkeys(site.expected(role), site.hardware_of(role))
-    return found
+                nodes = site.expected(role)
+                found |= dict.fromkeys(nodes, site.hardware_of(role))
+                if re.fullmatch(r"[\w.-]+(&[\w.-]+)*", asked):
+                    features |= dict.fromkeys(nodes, asked.split("&"))
+    return found, features
 
 
 @dataclass
 class _Bench:
     """The jobs of a test. refused: cases whose jobs Slurm did not take, and why.
 
-    until: when the case that is waited for has had its time.
+    until: when the case that is waited for has had its time. postponed: cases whose jobs would be
+    more at once than this user may have. begun: in seconds since 1970.
     """
 
     job: Job
@@ -81,6 +89,8 @@ class _Bench:
     numbers: dict[str, dict[str, str]] = field(default_factory=dict)
     refused: dict[str, Exception] = field(default_factory=dict)
     until: float = 0.0
+    postponed: set[str] = field(default_factory=set)
+    begun: float = field(default_factory=time.time)
 
     def begin(self, name: str) -> None:
         """Submit what need not follow another job."""
@@ -93,7 +103,10 @@ class _Bench:
                 raise StepFailed(why, "timeout")
             self._submit_all(name, case)
         except (UserError, StepFailed) as error:
-            self.refused[name] = error
+            if TOO_MANY in str(error):
+                self.postponed.add(name)
+            else:
+                self.refused[name] = error
 
     def prove(self, name: str, steps: Steps) -> None:
         """Wait for a case's jobs and compare. Raises StepFailed for what is not as promised."""
@@ -112,7 +125,7 @@ class _Bench:
             raise self.refused[name]
         self.until = time.monotonic() + SHARE * self.job.seconds
         with self._reservation(case):
-            if case.late:
+            if case.late or name in self.postponed:
                 self._submit_all(name, case)
             for batch in case.batches(self.cluster):
                 if batch.follows:
@@ -132,18 +145,21 @@ class _Bench:
 
     def _submit_all(self, name: str, case: Case) -> None:
         for batch in case.batches(self.cluster):
-            if not batch.follows:
+            if not batch.follows and batch.name not in self.numbers.get(name, {}):
                 self._submit(name, batch)
 
     def _submit(self, name: str, batch: Batch, node: str = "") -> None:
         own, mark = self.numbers.setdefault(name, {}), self.job.mark
         words = {**self.cluster.words(), **own, "mark": mark, "node": node}
         given = [one for option in batch.options for one in self._words(option, words)]
+        wanted = {_key(option) for option in (*given, *self.job.service.submit)}
         usual = [
             f"--partition={self.job.service.address}",
             *(f"--job-name={mark}-{name}", "--time=5", "--ntasks=1", "--no-requeue"),
-            *("--output=/dev/null", "--chdir=/", *self.job.service.submit),
+            *("--output=/dev/null", "--chdir=/"),
         ]
+        usual = [option for option in usual if _key(option) not in wanted]
+        usual += self.job.service.submit
         if ":" in given:  # a second component, of which sbatch knows nothing by the first
             given += usual
         own[batch.name] = client.submit([*usual, *given, f"--wrap={batch.script}"])
@@ -161,7 +177,7 @@ class _Bench:
         number, found = self.numbers[name][first.name], nodesets.of()
 
         def waits() -> str:
-            for one in client.accounted([number]):
+            for one in client.accounted([number], self.begun):
                 found.update(one.nodes if one.state == "RUNNING" else "")
             return "" if found else f"job {number} does not run yet"
 
@@ -174,13 +190,15 @@ class _Bench:
 
         def waits() -> str:
             try:
-                found[:] = client.accounted([number])
+                found[:] = client.accounted([number], self.begun)
             except UserError as error:  # slurmdbd may be restarted at any time
                 return str(error)
             left = [one for one in last_runs(found) if not one.over]
             over = len(last_runs(found)) - len(left)
             if over >= batch.records or any(one.state == "PREEMPTED" for one in found):
                 return ""  # Slurm keeps a job that was preempted waiting for minutes
+            if over and not left and any(one.state == "CANCELLED" for one in found):
+                return ""  # tasks that have not begun are one record
             state = left[-1].state if left else "not"
             return f"{over} of {batch.records} over; job {number} is {state} in the accounting"
 
@@ -205,7 +223,7 @@ class _Bench:
         name = f"{self.job.mark}-own"
         words = [
             f"ReservationName={name}",
-            *(f"Users={getpass.getuser()}", "StartTime=now", "Duration=5", "NodeCnt=1"),
+            *(f"Users={client.user()}", "StartTime=now", "Duration=5", "NodeCnt=1"),
             f"PartitionName={self.job.service.address}",
         ]
         if failure := client.change(["scontrol", "create", "reservation", *words]):
@@ -215,6 +233,11 @@ class _Bench:
             yield
         finally:
             client.change(["scontrol", "delete", f"ReservationName={name}"])
+
+
+def _key(option: str) -> str:
+    """What an option of sbatch sets."""
+    return option.partition("=")[0].replace("--no-", "--")
 
 
 def found(job: Job) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -53,12 +53,16 @@ Figure = tuple[str, float, str]  # metric, value, unit
 
 @dataclass(frozen=True)
 class Cluster:
-    """What the cases follow from. nodes: of the partition. stated: its nodes in the site."""
+    """What the cases follow from. nodes: of the partition. stated: its nodes in the site.
+
+    features: of the partition's nodes in the site what their jobs are to ask for.
+    """
 
     service: Service
     settings: Mapping[str, str]
     nodes: Mapping[str, ConfiguredNode]
     stated: Mapping[str, Hardware] = field(default_factory=dict)
+    features: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def has(self, setting: str, *words: str) -> bool:
         """Whether a setting of slurm.conf has one of these words, whatever their case."""
@@ -273,8 +277,16 @@ def _killed(cluster: Cluster, jobs: Jobs) -> Iterator[str]:
     if one.state != promised or (promised == "FAILED" and not one.signal):
         yield (
             f"a job that took {HELD} MiB and had asked for {ASKED} MiB ended as {one.state}, "
-            f"not {promised}"
+            f"not {promised}{_limited_by(cluster)}"
         )
+
+
+def _limited_by(cluster: Cluster) -> str:
+    """What of Slurm was to end it, as the end of a reason."""
+    if not cluster.has("ConstrainRAMSpace", "yes"):
+        return ""
+    version = "memory.max of cgroup v2" if cluster.has("CgroupPlugin", "v2") else "cgroup"
+    return f", although ConstrainRAMSpace is yes ({version})"
 
 
 def _at_limit(cluster: Cluster, jobs: Jobs) -> Iterator[str]:
@@ -338,6 +350,8 @@ def differences(cluster: Cluster) -> list[str]:
             found.append(("in the site, and not in Slurm's partition", name))
         else:
             found += [(what, name) for what in _of_node(cluster.nodes[name], kind)]
+            lacks = {*cluster.features.get(name, ())} - cluster.nodes[name].features
+            found += [(f"feature {one} in the site's `access` only", name) for one in lacks]
     return [f"{nodesets.of(names)}: {what}" for what, names in sorted(grouped(found).items())]
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-import getpass
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -34,6 +34,7 @@ MAX_OUTPUT = 2**20  # bytes that are read of what nodes print
 RECENT = 10  # seconds for which the nodes' states count when jobs are laid out
 SILENT = 4  # seconds after which a person is shown what is waited for
 SHORT = 30  # seconds, for queries that can be left out
+CLOCKS = 300  # seconds by which the clocks of this host and of slurmctld may differ
 NO_CLUSTER = "Could not establish a configuration source"
 OWN_JOBS = ("squeue", "-h", "--me", "-t", "pending,running", "-o", "%j|%T|%M|%r|%Z")
 NO_RESERVATIONS = "No reservations in the system"
@@ -172,10 +173,23 @@ def submit(words: Sequence[str]) -> str:
     return number
 
 
-def accounted(jobs: Sequence[str]) -> list[accounting.JobRecord]:
+def accounted(jobs: Sequence[str], since: float) -> list[accounting.JobRecord]:
     """What Slurm's accounting has of jobs, each run of them. Raises UserError."""
-    words = ["-nPD", "-j", ",".join(jobs), "-o", ",".join(accounting.FIELDS)]
-    return accounting.parse_jobs(_ask(["sacct", *words]))
+    fields = ",".join(accounting.FIELDS)
+    return accounting.parse_jobs(_ask([*_sacct(",".join(jobs), since), "-D", "-o", fields]))
+
+
+def _sacct(jobs: str, since: float) -> list[str]:
+    """since: when they were submitted, in seconds since 1970; others had their numbers before."""
+    return ["sacct", "-nP", "-j", jobs, "-S", f"uts{max(0, int(since) - CLOCKS)}"]
+
+
+def user() -> str:
+    """This user's name, or number if it has none here; Slurm reads no name in the environment."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def own_names() -> list[str]:
@@ -185,8 +199,8 @@ def own_names() -> list[str]:
     """
     states = "pending,running,configuring,suspended,requeued"
     jobs = _ask(["squeue", "-h", "--me", "-t", states, "-o", "%j"])
-    user = getpass.getuser()
-    reserved = [name for name, one in reservations().items() if user in one.users]
+    own = user()
+    reserved = [name for name, one in reservations().items() if own in one.users]
     return [*dict.fromkeys(jobs.splitlines()), *reserved]
 
 
@@ -230,28 +244,30 @@ def _tried(argv: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
         return None
 
 
-def nodes_of(job: str) -> NodeSet:
+def nodes_of(job: str, since: float) -> NodeSet:
     """The nodes on which a job ran, as far as Slurm's accounting knows. Raises UserError."""
-    return accounting.parse_job_nodes(_ask(["sacct", "-n", "-P", "-j", job, "-o", "nodelist"]))
+    return accounting.parse_job_nodes(_ask([*_sacct(job, since), "-o", "nodelist"]))
 
 
-def energy(job: str) -> dict[str, int]:
+def energy(job: str, since: float) -> dict[str, int]:
     """Joules by the name of a job's step, of those that are accounted. Raises UserError."""
     fields = "jobname,consumedenergyraw"
-    return accounting.parse_energy(_ask(["sacct", "-n", "-P", "-j", job, "-o", fields]))
+    return accounting.parse_energy(_ask([*_sacct(job, since), "-o", fields]))
 
 
+@functools.cache
 def cluster_name() -> str:
     """ClusterName as Slurm's own client has it; empty where there is none, or no answer."""
-    return records.parse_settings(_printed_by(("scontrol", "show", "config"))).get(
-        "ClusterName", ""
-    )
+    try:
+        return harmless(settings().get("ClusterName", ""))
+    except UserError:
+        return ""
 
 
 @functools.cache
 def settings() -> dict[str, str]:
     """Slurm's own settings, by their names in slurm.conf. Raises UserError."""
-    return records.parse_settings(_ask(["scontrol", "show", "config"]))
+    return records.parse_settings(_ask(["scontrol", "show", "config"], SHORT))
 
 
 @functools.cache
@@ -381,10 +397,11 @@ def change(argv: Sequence[str]) -> Failure | None:
     return Failure(Cause.DENIED if _DENIED.search(message) else Cause.FAILED, message)
 
 
-def _ask(argv: Sequence[str]) -> str:
-    """What a command prints. Raises UserError."""
+def _ask(argv: Sequence[str], seconds: float = 0) -> str:
+    """What a command prints within TIMEOUT, or so many seconds. Raises UserError."""
+    seconds = seconds or TIMEOUT
     try:
-        done = _run(argv, TIMEOUT)
+        done = _run(argv, seconds)
     except FileNotFoundError:
         raise _missing(argv[0]) from None
     except OSError as error:
@@ -392,7 +409,7 @@ def _ask(argv: Sequence[str]) -> str:
     except subprocess.TimeoutExpired as error:
         printed = (error.stderr or b"").decode(errors="replace").strip().splitlines()[-1:]
         why = "".join(f"; {line.strip()}" for line in printed)  # such as: sleeping and retrying
-        raise UserError(argv[0], f"no answer from Slurm within {TIMEOUT} s{why}") from None
+        raise UserError(argv[0], f"no answer from Slurm within {seconds} s{why}") from None
     if done.returncode:
         # scontrol reports some errors on stdout, in its last line.
         printed = done.stderr.splitlines() or done.stdout.splitlines()[-1:]

@@ -1,6 +1,5 @@
 """The cases of Slurm on recorded accounts, and a test of them with Slurm's client replaced."""
 
-import getpass
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -10,7 +9,7 @@ from pydantic import ValidationError
 from rows import rows
 from served import MARK, job, steps_of
 
-from siteproof import nodesets
+from siteproof import nodesets, sites
 from siteproof.errors import UserError
 from siteproof.services import slurm
 from siteproof.services.slurm_cases import CASES, Cluster, differences
@@ -160,7 +159,27 @@ def test_nodes_that_slurm_has_otherwise_than_the_site_are_named_together():
         "node009: in the site, and not in Slurm's partition",
         "node[007-008]: in Slurm, and not in the site",
     ]
-    assert differences(replace(cluster(), stated=dict.fromkeys(NODES, kind))) == []
+    whole = replace(cluster(), stated=dict.fromkeys(NODES, kind))
+    assert differences(whole) == []
+    asked = replace(whole, features=dict.fromkeys(NODES, ["fast", "plain"]))
+    assert differences(asked) == ["node[001-004]: feature fast in the site's `access` only"]
+
+
+def test_the_features_that_the_site_states_are_those_that_its_access_asks_for(monkeypatch):
+    site = sites.load("testbed")
+    for constraint, found in (("plain&fast", ["plain", "fast"]), ("plain|fast", None)):
+        access = ["--partition=compute", f"--constraint={constraint}"]
+        part = site.system.partitions["compute"].model_copy(update={"access": access})
+        system = site.system.model_copy(update={"partitions": {"compute": part}})
+        kinds, features = slurm._stated(replace(site, system=system), "compute")
+        assert len(kinds) == 8 and features.get("node001") == found
+
+
+def test_memory_beyond_a_limit_of_cgroup_names_what_was_to_end_the_job():
+    settings = SETTINGS | {"ConstrainRAMSpace": "yes", "CgroupPlugin": "cgroup/v2"}
+    jobs = accounts("22.05")["memory"]
+    (why,) = CASES["memory"].expect(cluster(settings, over_memory="OUT_OF_MEMORY"), jobs)
+    assert why.endswith("although ConstrainRAMSpace is yes (memory.max of cgroup v2)")
 
 
 @rows(
@@ -192,16 +211,20 @@ def client(monkeypatch):
     class Client:
         def __init__(self):
             self.submitted, self.changed, self.ends = [], [], {}
+            self.asked, self.most = set(), 99
 
         def submit(self, words):
             if "--gres=slot:1" in words:
                 raise UserError("sbatch", "Invalid generic resource (gres) specification")
+            if len(self.submitted) - len(self.asked) >= self.most:
+                raise UserError("sbatch", "error: QOSMaxSubmitJobPerUserLimit")
             self.submitted.append(words)
             return f"{len(self.submitted)}"
 
-        def accounted(self, numbers):
+        def accounted(self, numbers, since):
+            self.asked |= {*numbers}
             usual = accounts("22.05")["prolog"]["job"][0]
-            return [replace(usual, number=n, **self.ends.get(n, {})) for n in numbers]
+            return [replace(usual, **{"number": n, **self.ends.get(n, {})}) for n in numbers]
 
         def change(self, words):
             self.changed.append(words)
@@ -235,6 +258,33 @@ def test_one_case_that_fails_keeps_no_other_and_each_job_bears_the_mark(tmp_path
         assert "--account=staff" in words and "--partition=compute" in words
 
 
+def test_a_user_who_may_have_few_jobs_at_once_submits_a_case_when_its_turn_comes(tmp_path, client):
+    client.most = 1
+    found = tried(tmp_path, cases=["cores", "prolog", "requeue"])
+    assert found["prolog"] == found["cores"] == found["requeue"] == ("ok", "")
+    client.most = 0
+    assert tried(tmp_path, cases=["cores"])["cores"] == (
+        "generic",
+        "sbatch: error: QOSMaxSubmitJobPerUserLimit",
+    )
+
+
+def test_an_array_that_somebody_cancels_is_over_although_its_tasks_are_one_record(
+    tmp_path, client, monkeypatch
+):
+    monkeypatch.setattr(slurm, "SHARE", 1)
+    client.ends = {"1": {"number": "1_[2-6]", "state": "CANCELLED"}}
+    status, why = tried(tmp_path, cases=["array"])["array"]
+    assert status == "invalid" and why.startswith("array (job 1_[2-6]): CANCELLED")
+
+
+def test_an_option_that_a_case_or_the_site_gives_is_given_once(tmp_path, client):
+    tried(tmp_path, cases=["requeue", "time"], submit=["--time=3", "--account=staff"])
+    limited, requeued = client.submitted
+    assert "--requeue" in requeued and "--no-requeue" not in requeued
+    assert [word for word in limited if word.startswith("--time")] == ["--time=3", "--time=1"]
+
+
 def test_what_this_user_may_not_or_the_site_does_not_state_is_absent_unless_promised(
     tmp_path, client
 ):
@@ -253,7 +303,7 @@ def test_only_names_that_tests_make_are_found(monkeypatch, tmp_path):
 def test_a_reservation_is_found_after_the_jobs_that_wait_for_it(monkeypatch, tmp_path):
     own, jobs = f"{MARK}-a", f"{MARK}-z\n{MARK}-z\n"
     monkeypatch.setattr(slurm.client, "_ask", lambda words: jobs)
-    reserved = Reservation(own, 0, HERE, (getpass.getuser(),))
+    reserved = Reservation(own, 0, HERE, (slurm.client.user(),))
     monkeypatch.setattr(slurm.client, "reservations", lambda: {own: reserved})
     assert slurm.found(job(tmp_path, **ENTRY)) == [f"{MARK}-z", own]
 
@@ -269,7 +319,7 @@ def test_a_reservation_is_found_after_the_jobs_that_wait_for_it(monkeypatch, tmp
 def test_where_no_case_can_be_proved_no_job_is_submitted(
     tmp_path, monkeypatch, client, state, address, asked, why
 ):
-    def accounted(numbers):
+    def accounted(numbers, since):
         if asked:
             raise asked
 

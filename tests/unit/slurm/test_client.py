@@ -1,5 +1,7 @@
 """The client beside programs that are made up: time-outs, errors, and how often it asks."""
 
+import os
+import pwd
 import sys
 
 import pytest
@@ -17,7 +19,8 @@ def slurm(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     client.first_look.cache_clear()
     monkeypatch.setattr(client, "_recent", None)
-    client.reserved.cache_clear()
+    for cached in (client.reserved, client.settings, client.cluster_name):
+        cached.cache_clear()
 
     def program(name, text):
         path = tmp_path / name
@@ -105,6 +108,33 @@ def test_each_question_is_one_call_with_times_in_seconds(slurm):
         "%s -o show reservation=a",
         "%s -o show reservation=b",
     ]
+
+
+def test_a_job_is_asked_for_since_it_was_submitted_as_numbers_are_used_again(slurm):
+    slurm("sacct", "true")
+    client.accounted(["7"], 1000.5)
+    client.nodes_of("7", 100)
+    client.energy("7", 1000)
+    since = [call.partition(" -S ")[2].split()[0] for call in slurm.calls()]
+    assert since == ["uts700", "uts0", "uts700"]
+
+
+def test_slurms_settings_are_asked_for_once_also_for_the_name_of_the_cluster(slurm):
+    slurm("scontrol", "echo 'ClusterName = here'")
+    assert (client.cluster_name(), client.settings()["ClusterName"]) == ("here", "here")
+    assert len(slurm.calls()) == 1
+
+
+def test_a_slurm_that_does_not_answer_is_asked_for_the_name_of_the_cluster_once(slurm):
+    slurm("scontrol", "exit 1")
+    assert (client.cluster_name(), client.cluster_name()) == ("", "")
+    assert len(slurm.calls()) == 1
+
+
+def test_who_this_user_is_is_no_variable(monkeypatch):
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "somebody")
+    assert client.user() == pwd.getpwuid(os.getuid()).pw_name
 
 
 @rows(
