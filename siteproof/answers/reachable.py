@@ -6,7 +6,7 @@ with the settings that criteria require; the one rule of answers decides (`attem
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,17 @@ from siteproof.record.samples import EMULATED, Header, Sample
 from siteproof.sites import Criterion, Partition, Site, bought, check_files, pairs
 from siteproof.sites.catalogue import MODES, Metric, read
 from siteproof.sites.lint import at
+from siteproof.sites.system import Scaled
 
 FILE_SYSTEM, AT_ONCE, PATTERN = "file_system", "at_once", "pattern"
 REACHABLE = "reachable"  # condition: how servers of a cloud were asked before they counted
 SCALING, NODES = "scaling", "nodes"  # key of system.yaml; condition: on how many nodes
 SECTION = "section"  # condition: of the facts of nodes
+OF_COMMAND: Mapping[str, Callable[[Scaled], bool]] = {  # metrics of a command of the site's
+    "printed": lambda one: bool(one.prints),
+    "speed": lambda one: not one.prints,
+    **dict.fromkeys(("result", "differing_results"), lambda one: bool(one.result)),
+}
 TUNING = "Tuning"  # the check of the sweeps that change settings of nodes
 Values = Mapping[str, str]
 
@@ -51,7 +57,7 @@ def lacking(site: Site, criterion: Criterion, sweeps: Sweeps) -> Finding | None:
         return None
     if not entry.answerable:
         return note("no check yields {metric}", metric=criterion.metric)
-    if why := _unstated(site, criterion, entry):
+    if why := _unstated(site, criterion, entry) or _of_no_program(site, criterion, entry):
         return why
     for side in _sides(site, criterion, entry):
         found = [_Asked(site, one, site.catalogue[one.metric], sweeps).lacking() for one in side]
@@ -95,6 +101,27 @@ def _without_application(site: Site, criterion: Criterion) -> Finding | None:
         text = "no application of scaling in system.yaml runs on {nodes} nodes"
         return note(text, metric=criterion.metric, nodes=f"{on}")
     return None
+
+
+def _of_no_program(site: Site, criterion: Criterion, entry: Metric) -> Finding | None:
+    """Why none of the programs over several nodes that it may name yields its metric."""
+    if SCALING not in entry.needs:
+        return None
+    name = criterion.conditions.get(APPLICATION)
+    named = {k: one for k, one in site.system.scaling.items() if name is None or name.met_by(k)}
+    if any(_yields(site, one, criterion.metric) for one in named.values()):
+        return None
+    text = "{applications} of scaling in system.yaml: no program that yields {metric}"
+    return note(text, metric=criterion.metric, applications=", ".join(named))
+
+
+def _yields(site: Site, one: Scaled, metric: str) -> bool:
+    """Whether a metric is one of the program's: its own check has those of the same programs."""
+    if of_command := OF_COMMAND.get(metric.partition(".")[2]):
+        return bool(one.command) and of_command(one)
+    wanted, check = {*site.catalogue[metric].programs}, one.program.capitalize()
+    own = (known.programs for known in site.catalogue.values() if known.check == check)
+    return not wanted or any(wanted & {*programs} for programs in own)
 
 
 def _with_fields(site: Site, criterion: Criterion) -> Iterator[str]:

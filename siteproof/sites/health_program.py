@@ -51,9 +51,9 @@ def text(site: Site, role: str) -> str:
         *_versions(site, role),
         *_of_rules(rules),
     ]
-    if not calls and role not in site.system.health:
+    if not calls:
         what = f"nothing is stated of role '{role}' that a node can be compared with"
-        raise UserError(site.name, f"{what}. Add 'hardware' or 'health' to system.yaml")
+        raise UserError(site.name, f"{what}. Add 'hardware' or limits of 'health' to system.yaml")
     lines = [
         "#!/bin/sh",
         f"# The health of a node of role {role} of {site.name}: for Slurm's HealthCheckProgram,",
@@ -61,7 +61,7 @@ def text(site: Site, role: str) -> str:
         f"spool={shlex.quote(rules.spool.rstrip('/'))}",
         f"drain={'yes' if rules.drain else 'no'}",
         "stated() {",
-        *(f"    {shlex.join(call)}" for call in calls or [(":",)]),
+        *(f"    {shlex.join(call)}" for call in calls),
         "}",
         "",
     ]

@@ -14,6 +14,7 @@ from clone import SITES
 
 from siteproof.errors import UserError
 from siteproof.sites import health_program, load
+from siteproof.sites.health_keys import Health
 from siteproof.sites.site import examine
 
 NODE = {
@@ -297,8 +298,11 @@ def test_a_role_that_there_is_not_is_named():
 
 
 def test_a_program_that_would_look_at_nothing_is_not_written():
-    with pytest.raises(UserError, match="nothing is stated of role 'compute'"):
-        health_program.text(load("smallest"), "compute")
+    site = load("smallest")
+    for rules in ({}, {"compute": Health(drain=True)}):
+        changed = replace(site, system=site.system.model_copy(update={"health": rules}))
+        with pytest.raises(UserError, match="nothing is stated of role 'compute'"):
+            health_program.text(changed, "compute")
 
 
 def test_paths_that_are_no_single_line_or_open_to_all_are_refused(tmp_path, monkeypatch):

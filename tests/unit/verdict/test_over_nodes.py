@@ -124,7 +124,7 @@ def test_lint_names_an_application_or_a_number_of_nodes_that_the_site_does_not_h
     tmp_path, monkeypatch, conditions, told
 ):
     criteria = CRITERION.replace("application: {application}{conditions}", conditions)
-    criteria = criteria.format(metric="printed", bound="at_least: 1 count")
+    criteria = criteria.format(metric="speed", bound="at_least: 1 problems/h")
     folder = nets.write_site(tmp_path / "sites", count=4, criteria=criteria)
     with (folder / "here" / "system.yaml").open("a") as file:
         file.write(SCALING)
@@ -132,6 +132,46 @@ def test_lint_names_an_application_or_a_number_of_nodes_that_the_site_does_not_h
     site = sites.load("here")
     why = reachable.lacking(site, site.criteria["C"], reachable.Sweeps())
     assert (sentence(why) if why else "") == told
+
+
+@rows(
+    "metric, bound, application, told",
+    [
+        ("gflops", "at_least: 1 GFLOPS", "hpl", ""),
+        ("gflops", "at_least: 1 GFLOPS", "[flow, hpl]", ""),
+        ("gflops", "at_least: 1 GFLOPS", "flow", "flow"),
+        ("rate", "at_least: 1 atom-steps/s", "", "flow, hpl, silent"),
+        ("rate", "at_least: 1 atom-steps/s", "hpl", "hpl"),
+        ("printed", "at_least: 1 count", "", ""),
+        ("printed", "at_least: 1 count", "silent", "silent"),
+        ("speed", "at_least: 1 problems/h", "silent", ""),
+        ("speed", "at_least: 1 problems/h", "flow", "flow"),
+        ("differing_results", "equals: 0 count", "[hpl, silent]", "hpl, silent"),
+        ("efficiency", "at_least: 50 %", "hpl", ""),
+        ("energy", "at_most: 1 J", "", ""),
+        ("share_of_hpl", "at_least: 50 %", "silent", "silent"),
+    ],
+)
+def test_lint_names_the_programs_that_do_not_yield_the_metric(
+    tmp_path, monkeypatch, metric, bound, application, told
+):
+    conditions = f"application: {application}" if application else ""
+    criteria = CRITERION.replace("application: {application}{conditions}", conditions)
+    folder = nets.write_site(
+        tmp_path / "sites", count=4, criteria=criteria.format(metric=metric, bound=bound)
+    )
+    with (folder / "here" / "system.yaml").open("a") as file:
+        file.write(SCALING.replace("nodes:", "prints: '#', nodes:", 1))
+        more = "nodes: [1, 2], tasks_per_node: 1, scaling: weak"
+        file.write(f"  hpl: {{program: hpl, {more}}}\n")
+        file.write(f"  silent: {{command: launch s, answer: right, {more}}}\n")
+    monkeypatch.setenv("SITEPROOF_SITES", str(folder))
+    site = sites.load("here")
+    why = reachable.lacking(site, site.criteria["C"], reachable.Sweeps())
+    found = sentence(why) if why else ""
+    end = f" of scaling in system.yaml: no program that yields Scaling.{metric}"
+    assert found.endswith(end) == bool(told) and found.removesuffix(end) in (told, found)
+    assert not told or found == told + end
 
 
 def test_the_plateau_is_a_number_only_where_it_was_reached(judged):
