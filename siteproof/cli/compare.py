@@ -23,6 +23,7 @@ from siteproof.record import campaign
 from siteproof.record.finding import Finding
 from siteproof.record.grouped import grouped
 from siteproof.record.samples import Header, Sample
+from siteproof.report.sections import few
 from siteproof.sites import Site
 from siteproof.units import with_unit
 from siteproof.verdict import judgement
@@ -96,6 +97,7 @@ class Compared(Answer):
 
 
 MAX_NAMED = 3  # of what holds of the same nodes; --all has all of it
+MAX_WORST = 8  # nodes and pairs of a metric; --plain has all of them
 
 
 @click.command()
@@ -209,14 +211,20 @@ def _cells(site: Site, row: Row) -> tuple[str, ...]:
     """The cells of COLUMNS between state and remark."""
     of_both = levels(site, row.name, row.change.before, row.change.after, row.unit)
     noise = "unknown" if row.change.one_value else f"{row.change.noise:.1%}".replace("%", " %")
-    worst = ", ".join(f"{node} {change(by)}" for node, by in row.worst)
+    worst = ", ".join(_worst(row))
     return (row.name, *of_both, change(row.change.change), noise, str(row.nodes), worst)
+
+
+def _worst(row: Row) -> list[str]:
+    """The nodes and pairs that lost most, each with how much."""
+    return [f"{node} {change(by)}" for node, by in row.worst]
 
 
 def _shown(site: Site, row: Row) -> Entry:
     """State, metric, from and to, and change; below it the nodes, and the worst of them."""
-    name, a, b, unit, by, noise, nodes, worst = _cells(site, row)
+    name, a, b, unit, by, noise, nodes, _ = _cells(site, row)
     head = [_state(row), name, f"{a} -> {with_unit(b, unit)}", by]
+    worst = few(_worst(row), MAX_WORST)
     phrases = [f"noise {noise}", nodes, *([f"worst {worst}"] if worst else [])]
     phrases += [f"now as the others: {row.as_others}"] if row.as_others else []
     return Entry(head, phrases)

@@ -19,6 +19,7 @@ PROVENANCE = (
     *("suite", "kernel", "processor", "reframe", "software_lock", "spack", "modules", "slurm"),
 )
 DIGEST = "SystemDescription.digest"  # of all fields that a node reports
+EVENTS = ("NodeHealth.last_failure",)  # texts on what happened, no property of a node
 NOTHING = "nothing"  # the value of what is not reported
 Side = Sequence[Sample]
 
@@ -101,6 +102,7 @@ def _newest_texts(samples: Sequence[Sample]) -> dict[tuple[str, str], str]:
         for s in samples
         if s.status == "ok"
         and s.unit == "text"
+        and s.metric not in EVENTS
         and "parameter" not in s.dims
         and s.header.order == newest[s.node, s.header.check]
     }

@@ -20,7 +20,7 @@ from siteproof.analysis.before_after import Change, Effect
 from siteproof.compare import changes
 from siteproof.record import series
 from siteproof.record.finding import Finding, note
-from siteproof.record.pair_units import PEER, of_pairs
+from siteproof.record.pair_units import PEER, as_pair, of_pairs
 from siteproof.record.samples import SWEEP, Sample
 from siteproof.record.series import JobValue, Series, comparable
 from siteproof.sites import Metric, Site
@@ -60,6 +60,7 @@ class Comparison:
 def compare(site: Site, a: Sequence[Sample], b: Sequence[Sample], perflogs: Path) -> Comparison:
     """Compare two sets of samples. Raises UserError where descriptions of nodes are broken."""
     found = Comparison()
+    a, b = ([as_pair(sample) for sample in side] for side in (a, b))
     first = _join(site, a)
     second = series.align(_join(site, b), first)
     places = {_place_of(key) for side in (first, second) for key in side}

@@ -1,5 +1,7 @@
 """What is recorded beside the figures, so that a change of it can be named."""
 
+from decimal import Decimal
+
 import fleets
 import pytest
 import reasons
@@ -29,6 +31,15 @@ def test_what_was_not_recorded_before_is_told_as_unknown(tmp_path):
 
 def test_who_ran_it_is_no_change_of_the_machine(tmp_path):
     assert changes.between(*around({"user": "a"}, {"user": "b"}), tmp_path) == []
+
+
+def test_a_failure_that_a_node_has_recorded_is_no_change_of_the_machine(tmp_path):
+    head, metric = fleets.header(1, "NodeHealth"), "NodeHealth.last_failure"
+    failed = fleets.Sample(head, "n001", metric, "2026-11-01 a disk", "text")
+    sound = fleets.Sample(
+        fleets.header(2, "NodeHealth"), "n001", "NodeHealth.findings", Decimal(0), "count"
+    )
+    assert changes.between([failed], [sound], tmp_path) == []
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Before and after: the direction, the noise, and what is in one of them only."""
 
 from decimal import Decimal
+from itertools import product
 
 import fleets
 import pytest
@@ -262,6 +263,21 @@ def test_firmware_that_changed_is_told_once_with_its_nodes(beside, tmp_path):
 
 def test_nothing_beside_nothing_is_nothing(beside):
     assert beside([], []) == comparison.Comparison()
+
+
+def test_the_pairs_of_a_bisection_are_one_metric_whose_worst_pairs_are_named(beside):
+    def bisection(run, slow):
+        head = fleets.header(run, "Bisection", conditions={"program": "mpi4py", "tasks": "8"})
+        for a, b in product(names(8), repeat=2):
+            value = Decimal(slow if (a, b) == ("n002", "n007") else 1000)
+            dims = {"tasks": "8", "from": a, "to": b}
+            if a != b:
+                yield Sample(head, "", "Bisection.pair", value, "MB/s", dims=dims)
+
+    found = beside(list(bisection(1, 1000)), list(bisection(2, 400)))
+    (pairs,) = found.rows
+    assert (pairs.name, pairs.change.effect) == ("Bisection.pair [tasks 8]", Effect.SAME)
+    assert pairs.worst == [("n002>n007", pytest.approx(-0.6))]
 
 
 # ---- two sessions of a sweep
