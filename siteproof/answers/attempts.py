@@ -33,6 +33,7 @@ MIDDLES = ("median", "mean")
 ALL_UNITS = ""  # in place of a unit
 PROGRAM = "program"  # condition: which tool measured it
 SERVICE = "service"  # condition: which service was used
+STEP = "step"  # dimension: of the use of a service
 PLANNED = "planned"  # status of an attempt of which only the header is known
 ASKED = ("mode", "file_system", SERVICE)  # conditions that a measurement has before it begins
 APPLICATION = "application"  # another one, of jobs that run one only
@@ -306,7 +307,7 @@ def unanswered(criterion: Criterion, attempts: Sequence[Sample]) -> Finding:
 
 
 def failure(sample: Sample) -> Finding:
-    """Why a sample has no value; or that its value is wrong."""
+    """Why a sample has no value; or that its value is wrong. The step of a service is named."""
     kinds = {NODE_LOST: Kind.NODE_LOST, INTERRUPTED: Kind.INTERRUPTED, LOST: Kind.LOST}
     kinds |= dict.fromkeys(WRONG, Kind.WRONG_ANSWER)
     return Finding(
@@ -314,5 +315,5 @@ def failure(sample: Sample) -> Finding:
         check=sample.header.check,
         status=sample.status,
         since="" if sample.header.is_unread else sample.header.time,
-        message=sample.why,
+        message=": ".join(filter(None, (sample.dims.get(STEP, ""), sample.why))),
     )

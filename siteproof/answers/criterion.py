@@ -34,7 +34,7 @@ from siteproof.answers.expected import Excuses
 from siteproof.record import finding, pair_units
 from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Finding, Kind, note
-from siteproof.record.pair_units import Point
+from siteproof.record.pair_units import FROM, TO, Point
 from siteproof.record.samples import INTERRUPTED, NODE_LOST, PUBLISHED, TOOL_MISSING, Sample
 from siteproof.record.series import settings as settings_of
 from siteproof.record.severity import RANKS, UNDECIDED, WRONG, Verdict, most_severe, of_status
@@ -55,7 +55,8 @@ class NodeVerdict:
 
     findings: why the verdict is what it is. unwaived: what it were without the waiver. too_old: it
     was answered, and that does not count any more. interrupted: a newer session that was
-    interrupted, and so took nothing back. points: the verdict at each point, if there are several.
+    interrupted, and so took nothing back. points: the verdict at each point, if there are several,
+    the worst first.
     trials: whose median the value is, where it is one; members: the units whose median, mean or sum
     it is, or the systems of which it is one.
     """
@@ -77,10 +78,17 @@ class NodeVerdict:
 
     @property
     def point(self) -> str:
-        """What of its point other points of the unit do not share: `block 4096`."""
-        known = [dict(pair_units.point(one.sample)) for one in self.points if one.sample]
-        own = pair_units.point(self.sample) if self.sample else ()
-        return ", ".join(f"{k} {v}" for k, v in own if any(other.get(k) != v for other in known))
+        """The point of its value or failure, as point_of has it."""
+        return self.point_of(self)
+
+    def point_of(self, one: NodeVerdict) -> str:
+        """What of a point other points of the unit do not share: `block 4096`, `n1>n2`."""
+        known = [dict(pair_units.point(other.sample)) for other in self.points if other.sample]
+        own = dict(pair_units.point(one.sample)) if one.sample else {}
+        is_pair = {FROM, TO} <= own.keys() and bool(known)
+        pair = [f"{own.pop(FROM)}>{own.pop(TO)}"] if is_pair else []
+        rest = (f"{k} {v}" for k, v in own.items() if any(other.get(k) != v for other in known))
+        return ", ".join([*pair, *rest])
 
     @property
     def lost(self) -> bool:
@@ -210,7 +218,8 @@ def _worst_point(criterion: Criterion, each: Sequence[NodeVerdict]) -> NodeVerdi
     """The verdict that decides, with those at the other points."""
     if len(each) == 1:
         return each[0]
-    return replace(min(each, key=lambda n: _badness(criterion, n)), points=each)
+    each = sorted(each, key=lambda n: _badness(criterion, n))
+    return replace(each[0], points=each)
 
 
 def _undecided(
@@ -496,14 +505,15 @@ def _judge_points(
     """The verdicts of the newest job: at each point the median of its trials.
 
     A failed trial among good ones is a missing trial, unless it was a wrong answer; where all
-    failed, the most severe failure counts.
+    failed, the most severe failure of each point counts.
     """
     job = newest_job(criterion, attempts)
     good = [s for s in job if s.status == "ok"]
     failed = sorted((s for s in job if s.status != "ok"), key=lambda s: RANKS[of_status(s.status)])
     wrong = bool(failed) and failed[0].status in WRONG
     if not good or wrong:
-        return [_without_value(criterion, unit, failed or attempts)]
+        of_points: list[Sequence[Sample]] = [*pair_units.by_point(failed).values()] or [attempts]
+        return [_without_value(criterion, unit, own) for own in of_points]
     there = pair_units.by_point(good).values()
     found = [_judge_trials(criterion, unit, facts, trials, baselines) for trials in there]
     # A missing tool counts where others are there.
@@ -579,7 +589,8 @@ def _at_each_point(
     criterion: Criterion, nodes: Sequence[NodeVerdict]
 ) -> Iterator[Sequence[NodeVerdict]]:
     """The verdicts on all nodes at one point after the other; a node may lack its value there."""
-    at = [{_point_of(one): one for one in node.points or (node,)} for node in nodes]
+    # The worst comes last, so that it stands for all that have no value.
+    at = [{_point_of(one): one for one in reversed(node.points or (node,))} for node in nodes]
     points = dict.fromkeys(point for of_node in at for point in of_node if point is not None)
     lack = (Finding(Kind.NOT_MEASURED, metric=criterion.metric),)
     for point in points or [None]:

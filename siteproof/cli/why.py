@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import median
@@ -120,6 +120,7 @@ class Why(Answer):
 
 MAX_PAIRS = 8  # of a node in many pairs, the worst are explained …
 MAX_UNITS = 60  # … and of a criterion on many pairs
+MAX_POINTS = 6  # of a unit, besides the worst
 MAX_INPUTS = 12  # lines of values from which a derived value follows …
 MAX_TRIALS = 12  # … and values in each
 Found = tuple[CriterionVerdict, NodeVerdict]  # a criterion, and one of its nodes or pairs
@@ -277,7 +278,8 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
     print_wrapped(heading(judged), *lines)
     print_wrapped(*(f"  member {text}" for text in members(tally)))
     shown = result.nodes[:MAX_UNITS] if criterion.links else result.nodes
-    print_wrapped(*(f"  {names}: {text}" for names, text in _alike(result, shown)))
+    for names, text, units in _alike(result, shown):
+        print_wrapped(f"  {names}: {text}", *_other_points(result, units[0]))
     each = [one for unit in shown for one in (unit.members if criterion.over else [unit])]
     for sample in filter(None, (one.sample for one in each)):
         _chain(sample, "    ")
@@ -311,14 +313,31 @@ def _oldest(result: CriterionVerdict) -> str:
     return f"{result.oldest:%Y-%m-%d %H:%M} UTC, {age(result)}; {allowed}"
 
 
-def _alike(result: CriterionVerdict, units: Sequence[NodeVerdict]) -> list[tuple[str, str]]:
+def _alike(
+    result: CriterionVerdict, units: Sequence[NodeVerdict]
+) -> list[tuple[str, str, list[NodeVerdict]]]:
     """The line of each unit; nodes without a value for the same reason share one."""
 
     def alone(unit: NodeVerdict) -> str:
-        return unit.node if unit.value is not None or result.criterion.links else ""
+        own = unit.value is not None or unit.points or result.criterion.links
+        return unit.node if own else ""
 
-    lines = grouped(((alone(unit), _verdict(result, unit)), unit.node) for unit in units)
-    return [(name or str(nodesets.of(nodes)), text) for (name, text), nodes in lines.items()]
+    lines = grouped(((alone(unit), _verdict(result, unit)), unit) for unit in units)
+    return [
+        (name or str(nodesets.of(unit.node for unit in own)), text, own)
+        for (name, text), own in lines.items()
+    ]
+
+
+def _other_points(result: CriterionVerdict, unit: NodeVerdict) -> Iterator[str]:
+    """A line for each point of a unit but the worst, and how many more there are."""
+    if result.criterion.report_only:  # has a line for each point
+        return
+    others = unit.points[1:]
+    for one in others[:MAX_POINTS]:
+        yield f"    at {unit.point_of(one)}: {_verdict(result, one)}"
+    if rest := others[MAX_POINTS:]:
+        yield f"    {count(len(rest), 'more point')}: {wording.numbers(rest)}"
 
 
 def _without_criterion(judged: Judgement, subject: str) -> dict[str, list[str]]:
@@ -468,7 +487,8 @@ def _units(judged: Judgement, node: str, found: Sequence[Found]) -> None:
     attempts = judged.attempts(result)
     for _, verdict in found[:MAX_PAIRS]:
         unit = "" if verdict.node == node else f" {verdict.node}:"
-        print_wrapped(f"  {result.id}:{unit} {_verdict(result, verdict)}")
+        line = f"  {result.id}:{unit} {_verdict(result, verdict)}"
+        print_wrapped(line, *_other_points(result, verdict))
         for sample in attempts.get(verdict.node, []):
             refused = _refused(judged, result.criterion, verdict, sample)
             print_wrapped(f"    {_sample(sample, refused)}")
@@ -479,7 +499,8 @@ def _units(judged: Judgement, node: str, found: Sequence[Found]) -> None:
 
 
 def _verdict(result: CriterionVerdict, node: NodeVerdict) -> str:
-    measured = "" if node.value is None else value(node, result.criterion)
+    at_point = f"at {node.point}" if node.point else ""
+    measured = at_point if node.value is None else value(node, result.criterion)
     rounded = "passes only by rounding" if node.by_rounding else ""
     words = (str(node.verdict), measured, rounded, wording.reasons(node.findings))
     return ", ".join(filter(None, words))

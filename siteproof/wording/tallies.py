@@ -22,6 +22,7 @@ from siteproof.wording.verdicts import why
 NOTHING = "-"
 MISSED = "the limit is missed"  # a reason only where other units have another one
 MAX_REASONS = 5  # of a criterion, the most severe and frequent first
+MAX_POINTS = 4  # of the system's one value that do not pass
 MAX_PAIRS_TEXT = 160  # characters of a list of pairs; of the others the nodes are named
 PROC = "proc"  # the program of values that the node's kernel counts: it is not printed
 
@@ -164,11 +165,23 @@ def standing_of(tally: Tally, standing: Standing) -> str:
 
 
 def named_units(tally: Tally, nodes: Sequence[NodeVerdict]) -> str:
-    """The units as a set; empty where the criterion has only one, and of all pairs."""
-    whole = tally.expected < 2 and tally.criterion.scope in (*MIDDLES, "system")
-    if whole or tally.criterion.links and len(nodes) == tally.expected:
+    """The units as a set; of a criterion that has only one its points; empty of all pairs."""
+    if tally.expected < 2 and tally.criterion.scope in (*MIDDLES, "system"):
+        return _points(nodes[0])
+    if tally.criterion.links and len(nodes) == tally.expected:
         return ""
     return units([node.node for node in nodes])
+
+
+def _points(unit: NodeVerdict) -> str:
+    """`(2 of 56 points: n2>n7, n3>n5)`: the points that do not pass, the worst first."""
+    bad = [one for one in unit.points if one.verdict is not Verdict.PASS]
+    if not bad:
+        return ""
+    shown = [unit.point_of(one) for one in bad[:MAX_POINTS]]
+    shown += [f"{len(bad) - MAX_POINTS} more"] if len(bad) > MAX_POINTS else []
+    of = f"{len(bad)} of " if len(unit.points) > len(bad) else ""
+    return f"({of}{count(len(unit.points), 'point')}: {', '.join(shown)})"
 
 
 def units(names: Iterable[str]) -> str:

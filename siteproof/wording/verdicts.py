@@ -322,8 +322,8 @@ def published_only(judged: Judgement) -> bool:
     return bool(judged.samples) and all(map(published, judged.samples))
 
 
-def numbers(verdicts: Iterable[CriterionVerdict]) -> str:
-    """How many criteria have which verdict: `2 FAIL, 9 PASS`."""
+def numbers(verdicts: Iterable[CriterionVerdict | NodeVerdict]) -> str:
+    """How many criteria, nodes or points have which verdict: `2 FAIL, 9 PASS`."""
     counts = Counter(result.verdict for result in verdicts)
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
 
