@@ -215,7 +215,7 @@ class WrongAnswer:
 
     reason: The sentence, as in reasons.
     check: The check that gave it.
-    status: invalid or checksum.
+    status: invalid, checksum or unhealthy.
     """
 
     reason: str

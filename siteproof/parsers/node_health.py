@@ -24,14 +24,14 @@ _RECORD = re.compile(r"record ([0-9]{1,10}) (?:OK|BAD (.+))")
 def parse(text: str) -> list[Reading]:
     """`findings`: 0; of the record `changes`, `failures` and the text `last_failure`.
 
-    Raises OutputError: `invalid` if something is not as stated now.
+    Raises OutputError: `unhealthy` if something is not as stated now.
     """
     first, *recorded = lines.whole(text, "node health") or [""]
     now = _NOW.fullmatch(first)
     if not now:
         raise OutputError(f"node health: no state in '{first[:80]}'")
     if now[2]:
-        raise OutputError(now[2][: lines.LONGEST], "invalid")
+        raise OutputError(now[2][: lines.LONGEST], "unhealthy")
     findings = Reading("findings", Decimal(0), "count")
     unreadable = [line for line in recorded if line.startswith("unreadable record ")]
     matches = [_RECORD.fullmatch(line) for line in recorded[:-1] if line not in unreadable]

@@ -26,7 +26,7 @@ class Kind(StrEnum):
     # A measurement
     NOT_MEASURED = "not_measured"
     NO_VALUE = "no_value"  # status, message: it was tried, and broke
-    WRONG_ANSWER = "wrong_answer"  # status, message: the tool's own validation failed
+    WRONG_ANSWER = "wrong_answer"  # status, message: the tool's own validation, or a node's health
     NODE_LOST = "node_lost"
     LOST = "lost"  # message: its record cannot be read
     INTERRUPTED = "interrupted"

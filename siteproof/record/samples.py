@@ -37,6 +37,7 @@ MEANINGS = {  # of each status
     "timeout": "A time limit ended it.",
     "checksum": "Data came back with another checksum: a wrong answer.",
     "invalid": "The tool's own validation failed: a wrong answer.",
+    "unhealthy": "A node's health program finds something wrong now.",
     "parse": "The output is not understood, or has no value.",
     "killed": "A signal that no person sent ended it, also where memory ran out.",
     "node_lost": "The node was lost or not reached.",

@@ -40,6 +40,7 @@ UNDECIDED = (Verdict.INCOMPLETE, Verdict.PENDING, Verdict.SKIP)
 OF_STATUS = {  # the verdict on a node without a value, by the status of its sample
     "invalid": Verdict.FAIL,  # a wrong answer is neither a slow nor a missing one
     "checksum": Verdict.FAIL,
+    "unhealthy": Verdict.FAIL,
     "login": Verdict.ERROR,
     "timeout": Verdict.ERROR,
     "parse": Verdict.ERROR,

@@ -424,7 +424,7 @@ class Waiver(Model):
     """The nodes, in ClusterShell's syntax, all in the inventory."""
     waives: str
     """What the nodes may miss: a criterion's id, a metric, or 'all'."""
-    wrong_answers: list[Literal["invalid", "checksum"]] = []
+    wrong_answers: list[Literal["invalid", "checksum", "unhealthy"]] = []
     """Statuses of wrong answers that are waived, too; without it wrong answers are never waived."""
     problem: str
     """The known problem, in a few words."""

@@ -127,6 +127,18 @@ def _message(f: Fields) -> str:
     return "{status}: {message}"
 
 
+def _no_value(f: Fields) -> str:
+    if f["status"].first == "tool_missing":
+        return "cannot be measured here{message:: %s}"
+    return f"no value: {_message(f)}"
+
+
+def _wrong(f: Fields) -> str:
+    if f["status"].first == "unhealthy":
+        return "not healthy{message:: %s}"
+    return f"wrong answer: {_message(f)}"
+
+
 def _lost(f: Fields) -> str:
     return "did not answer: {message}" if f["message"] else "did not answer; the reason is unknown"
 
@@ -274,8 +286,8 @@ _OF_SWEEP = "{sweep:sweep %s: }"
 _VALUE = "{value}{unit:unit}"
 TEMPLATES: dict[Kind, str | Words] = {
     Kind.NOT_MEASURED: "not measured",
-    Kind.NO_VALUE: lambda f: f"no value: {_message(f)}",
-    Kind.WRONG_ANSWER: lambda f: f"wrong answer: {_message(f)}",
+    Kind.NO_VALUE: _no_value,
+    Kind.WRONG_ANSWER: _wrong,
     Kind.NODE_LOST: _lost,
     Kind.LOST: _message,
     Kind.INTERRUPTED: lambda f: f"not measured: {_message(f)}",

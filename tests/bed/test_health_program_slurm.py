@@ -102,7 +102,7 @@ def test_a_lost_mount_is_recorded_collected_and_drained_only_where_the_site_says
     assert suite.state("node003")[0] == "IDLE"
     suite.reframe("-n", "^NodeHealth$")
     assert suite.measured("NodeHealth.findings") == ["node001", "node002"]
-    assert suite.lost() == {"node003": f"invalid: {WRONG}"}
+    assert suite.lost() == {"node003": f"unhealthy: {WRONG}"}
     assert re.search(f"NodeHealth: .*{WRONG}", suite.siteproof("why", "node003").stdout)
 
     suite.on("node003", "mount", "-t", "tmpfs", "tmpfs", "/tmp")

@@ -162,6 +162,16 @@ def test_a_message_may_be_missing():
         assert_is_fit_for_print(sentence(example(kind, message="")))
 
 
+def test_what_cannot_be_measured_and_what_a_health_program_finds_have_their_own_words():
+    for kind, status, message, words in (
+        (Kind.NO_VALUE, "tool_missing", "no energy", "cannot be measured here: no energy"),
+        (Kind.NO_VALUE, "tool_missing", "", "cannot be measured here"),
+        (Kind.WRONG_ANSWER, "unhealthy", "/tmp is full", "not healthy: /tmp is full"),
+        (Kind.WRONG_ANSWER, "invalid", "", "wrong answer: invalid"),
+    ):
+        assert sentence(Finding(kind, status=status, message=message)) == words
+
+
 def test_the_comment_of_each_kind_names_its_details():
     text = Path(finding.__file__).read_text()
     comments = dict(re.findall(r'^    \w+ = "(\w+)"(?:  # (.*))?$', text, re.MULTILINE))
