@@ -13,23 +13,19 @@ from checks.apps.lammps import Lammps
 from checks.apps.workload import SCRIPT
 from checks.cpu.hpl import MKL, NB, QUICK, Hpl
 from siteproof.checks import ApplicationCheck, SweepCheck, session
-from siteproof.collect.of_system import WITHOUT
-from siteproof.errors import UserError
+from siteproof.collect.of_system import ENERGY
 from siteproof.parsers import own_program
 from siteproof.record.manifest import Manifest, OfItsKind
-from siteproof.record.point import folder_of
 from siteproof.record.samples import Sample
 from siteproof.sites import Site, job_keys
 from siteproof.sites.key_types import parse_tolerance
 from siteproof.sites.system import Scaled
-from siteproof.slurm import client
 
 SCRIPTS = {"hpl": "../cpu/hpl.sh", "hpcg": "hpcg.sh", "lammps": "lammps.sh"}
 FEATURES = {"hpl": Hpl.features, "hpcg": Hpcg.features, "lammps": Lammps.features}
 APPLICATIONS: Mapping[str, type[ApplicationCheck]] = {"hpcg": Hpcg, "lammps": Lammps}
 HALF = "50 %"  # of the memory: what contracts require of HPL at least
 OWN = "own"  # the program that is a command of the site's
-ENERGY = "energy"  # a metric, and its fact
 START = "echo program=own >>facts\nmkdir work && cd work || exit"
 
 
@@ -126,25 +122,6 @@ class Scaling(SweepCheck):
             script = SCRIPT.format(start=START, command=command, end=own_program.END)
             (stage / f"{OWN}.sh").write_text(script)
 
-    def collect(self) -> None:
-        """With the energy of each point, where Slurm accounts that of the steps."""
-        energy: dict[str, int] = {}
-        reason = "Slurm accounts none" if self.in_batch else "without Slurm none is accounted"
-        for job in self.plan.jobs if self.in_batch else ():
-            try:
-                steps = client.energy(job, self.plan.started)
-            except UserError as error:
-                reason = str(error)
-                continue
-            for number, point in self.points.items():
-                if joules := steps.get(f"siteproof-{folder_of(number)}"):
-                    energy[str(point.nodes)] = joules
-        without = {ENERGY: f"no energy: {reason}"}
-        self.plan.facts = {**self.plan.facts, ENERGY: energy, WITHOUT: without}
-        if not energy:
-            self.plan.provenance = {**self.plan.provenance, ENERGY: f"none: {reason}"}
-        super().collect()
-
     def without_value(self) -> list[Sample]:
         """A point without an energy is no failure."""
         return [s for s in super().without_value() if s.metric != f"Scaling.{ENERGY}"]
@@ -178,11 +155,11 @@ class Scaling(SweepCheck):
         return self.scaled.program == "hpl" and "mkl" in self.current_environ.features
 
     def facts(self) -> dict[str, object]:
-        """The known answer of the program, or the lines of the site's that show it."""
+        """The known answer of the program, or the lines of the site's that show it; energy, too."""
         name, known = self.scaled.program, dict[str, object]()
         if name in APPLICATIONS:
             known = APPLICATIONS[name].answer(self.mode)
         elif not name:
             known = self.scaled.model_dump(include={"answer", "prints", "result"})
         blas = {"blas": "mkl"} if self.on_mkl() else {}
-        return {**self.hardware_facts(), **known, **blas, "smallest": self.smallest}
+        return {**self.hardware_facts(), **known, **blas, "smallest": self.smallest, ENERGY: {}}

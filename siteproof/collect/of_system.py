@@ -17,16 +17,18 @@ from siteproof import nodesets
 from siteproof.collect import cause, ending, origin, outcome, raw
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Raw, Stage
-from siteproof.errors import OutputError, harmless
+from siteproof.errors import OutputError, UserError, harmless
 from siteproof.parsers import Reading, count, service
 from siteproof.parsers.service import Report, Step
 from siteproof.record import samples
 from siteproof.record.manifest import Manifest
 from siteproof.record.point import Point, folder_of
+from siteproof.slurm import client
 from siteproof.sweeps import knobs, tools
 
 NO_NODE = ""
 WITHOUT = "without"  # a fact: metrics that a job cannot measure, and why
+ENERGY = "energy"  # a metric, and the fact of a job that wants it: joules by number of nodes
 MAX_NODES = 10  # lost nodes in the reason of each point
 
 
@@ -47,6 +49,29 @@ def of_sweep(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
     # First, as the next user of these nodes needs it most.
     left = {node: why for node, why in knobs.not_restored(stage).items() if node in nodes}
     return [(node, Outcome(status="invalid", why=why)) for node, why in left.items()] + found
+
+
+def with_energy(job: Manifest) -> Manifest:
+    """The job with the energy of each point, where Slurm accounts that of its steps; else why not.
+
+    Of a job that wants it, as of a session that was killed.
+    """
+    if ENERGY not in job.facts:
+        return job
+    on_slurm, joules = job.scheduler == "slurm", dict[str, int]()
+    reason = "Slurm accounts none" if on_slurm else "without Slurm none is accounted"
+    for number in job.jobs if on_slurm else ():
+        try:
+            steps = client.energy(number, job.started)
+        except UserError as error:
+            reason = str(error)
+            continue
+        for at, point in job.points.items():
+            if of_step := steps.get(f"siteproof-{folder_of(at)}"):
+                joules[str(point.nodes)] = of_step
+    facts = {**job.facts, ENERGY: joules, WITHOUT: {ENERGY: f"no energy: {reason}"}}
+    known = {} if joules else {ENERGY: f"none: {reason}"}
+    return replace(job, facts=facts, provenance={**job.provenance, **known})
 
 
 def so_far(stage: Path, job: Manifest, known: dict[int, Outcome]) -> list[tuple[str, Outcome]]:

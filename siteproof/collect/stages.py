@@ -47,7 +47,7 @@ def collect(
     stages = perflogs.with_name("stage")
     # The samples of a running session belong to its user, even if the file system maps owners.
     owner = None if job else Stage.of(stage).owner
-    job = job or manifest.load(stage, stages)
+    job = of_system.with_energy(job or manifest.load(stage, stages))
     outcomes = _that_can_be_kept(_reader(job)(stage, job, ended))
     found = to_samples(job, outcomes, time.time())
     header = found[0].header

@@ -1,12 +1,13 @@
 """A program over several nodes: its answer, its tasks, and what follows from them."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 from rows import rows
 from stages_made import of_sweep
 
-from siteproof.collect import stages
+from siteproof.collect import of_system, stages
 from siteproof.collect.derive import Measured, apps
 from siteproof.collect.raw import Raw
 from siteproof.errors import OutputError
@@ -63,6 +64,19 @@ def test_each_point_names_what_its_job_could_not_measure_and_why(tmp_path):
         ("Probe_1.energy", "tool_missing", "no energy: Slurm accounts none")
     }
     assert {s.dims["depth"] for s in lacking} == {"2", "4", "8"}
+
+
+def test_of_a_run_that_was_killed_the_energy_is_asked_for_when_it_is_collected(
+    tmp_path, monkeypatch
+):
+    made = of_sweep(tmp_path, energy={})
+    of_job = {("7", made.job.started): {"siteproof-00002": 12}}
+    monkeypatch.setattr(of_system.client, "energy", lambda *key: of_job[key])
+    asked = of_system.with_energy(replace(made.job, scheduler="slurm", jobs=["7"]))
+    assert asked.facts["energy"] == {"1": 12}
+    found = stages.collect(made.stage, made.perflogs)
+    reasons = {s.why for s in found if s.metric == "Probe_1.energy"}
+    assert reasons == {"no energy: without Slurm none is accounted"}
 
 
 def test_a_problem_grows_with_the_nodes_only_where_scaling_is_weak():
