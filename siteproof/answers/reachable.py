@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from siteproof.sites.system import Scaled
 FILE_SYSTEM, AT_ONCE, PATTERN = "file_system", "at_once", "pattern"
 REACHABLE = "reachable"  # condition: how servers of a cloud were asked before they counted
 SCALING, NODES = "scaling", "nodes"  # key of system.yaml; condition: on how many nodes
+PLATEAU = "Scaling.plateau"  # the fewest nodes that do as well as any more
 SECTION = "section"  # condition: of the facts of nodes
 OF_COMMAND: Mapping[str, Callable[[Scaled], bool]] = {  # metrics of a command of the site's
     "printed": lambda one: bool(one.prints),
@@ -100,6 +102,8 @@ def _without_application(site: Site, criterion: Criterion) -> Finding | None:
     if on and "all" not in numbers and not any(on.met_by(str(number)) for number in numbers):
         text = "no application of scaling in system.yaml runs on {nodes} nodes"
         return note(text, metric=criterion.metric, nodes=f"{on}")
+    if criterion.metric == PLATEAU and criterion.kind == "at_least":
+        return _too_small(site, criterion.bound_value().value, numbers)
     return None
 
 
@@ -122,6 +126,15 @@ def _yields(site: Site, one: Scaled, metric: str) -> bool:
     wanted, check = {*site.catalogue[metric].programs}, one.program.capitalize()
     own = (known.programs for known in site.catalogue.values() if known.check == check)
     return not wanted or any(wanted & {*programs} for programs in own)
+
+
+def _too_small(site: Site, needed: Decimal, numbers: Iterable[int | str]) -> Finding | None:
+    """That no partition has as many nodes as a plateau needs, or no program runs on so many."""
+    there = max(len(site.nodes_of(name)) for name in site.system.partitions)
+    able = [there if number == "all" else int(number) for number in numbers]
+    most = max((number for number in able if number <= there), default=0)
+    text = "no application of scaling runs on {needed} nodes; the most is {most}"
+    return note(text, metric=PLATEAU, needed=f"{needed}", most=most) if needed > most else None
 
 
 def _with_fields(site: Site, criterion: Criterion) -> Iterator[str]:

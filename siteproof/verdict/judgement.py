@@ -738,7 +738,10 @@ def _is_warning(condition: str) -> bool:
 
 
 def _unjudged(site: Site, found: Sequence[Sample]) -> list[str]:
+    """Headline metrics that no criterion covers, by itself or by what follows from them."""
     promised = {criterion.metric for criterion in site.owed.values()}
+    for criterion in site.owed.values():
+        promised |= {one.metric for one in required.answering(site, criterion)}
     measured = {s.metric for s in found if s.status == "ok" and s.header.mode != PUBLISHED}
     return sorted(
         name

@@ -9,7 +9,7 @@ from siteproof.analysis import plateau as curves
 from siteproof.analysis import scaling
 from siteproof.answers.attempts import APPLICATION, refusal
 from siteproof.curves import sweep_reasons
-from siteproof.record.finding import Kind
+from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.grouped import grouped
 from siteproof.record.samples import Sample, expected_nodes
 from siteproof.sites import Criterion
@@ -49,8 +49,16 @@ def plateau(given: Given) -> Iterator[Result]:
             why = f"the best is {best} on {_nodes(int(shape.peak.x))}"
             yield given.sample(Fraction(int(shape.plateau.x)), every, why, whole=every)
             continue
-        reasons = sweep_reasons.of_shape(NODES, shape)
-        yield Lack(next(one for one in reasons if one.kind in UNDECIDED))
+        yield Lack(_undecided(given.criterion, shape, max(found)))
+
+
+def _undecided(criterion: Criterion, shape: curves.CurveShape, largest: int) -> Finding:
+    """Why a curve has no plateau; first, that no run had as many nodes as a criterion requires."""
+    if criterion.kind == "at_least" and (needed := criterion.bound_value().value) > largest:
+        text = "the largest run was on {largest:n node}; {needed} are required"
+        return note(text, metric=criterion.metric, largest=largest, needed=f"{needed}")
+    reasons = sweep_reasons.of_shape(NODES, shape)
+    return next(one for one in reasons if one.kind in UNDECIDED)
 
 
 def share_of_nodes(given: Given) -> Iterator[Result]:

@@ -41,7 +41,7 @@ def judged(tmp_path, monkeypatch):
         result = judgement.judge_samples(sites.load("here"), list(found), "all of it")
         recomputed.must_agree(result)
         unit = result.verdicts[0].nodes[0]
-        judge.point = unit.point
+        judge.point, judge.unjudged = unit.point, result.unjudged
         why = unit.sample.why if unit.sample else " ".join(map(str, unit.findings))
         return f"{result.verdicts[0].verdict}", why
 
@@ -110,21 +110,26 @@ def test_of_several_applications_each_counts_and_the_worst_decides_and_is_named(
 
 
 @rows(
-    "conditions, told",
+    "conditions, metric, bound, told",
     [
-        ("application: floe", "system.yaml has no scaling.floe"),
+        ("application: floe", "printed", "1 count", "system.yaml has no scaling.floe"),
         (
             "application: flow, nodes: '8'",
-            "no application of scaling in system.yaml runs on 8 nodes",
+            *("printed", "1 count", "no application of scaling in system.yaml runs on 8 nodes"),
         ),
-        ("application: flow, nodes: '4'", ""),
+        ("application: flow, nodes: '4'", "printed", "1 count", ""),
+        ("application: flow", "plateau", "4 nodes", ""),
+        (
+            "application: flow",
+            *("plateau", "5 nodes", "no application of scaling runs on 5 nodes; the most is 4"),
+        ),
     ],
 )
 def test_lint_names_an_application_or_a_number_of_nodes_that_the_site_does_not_have(
-    tmp_path, monkeypatch, conditions, told
+    tmp_path, monkeypatch, conditions, metric, bound, told
 ):
     criteria = CRITERION.replace("application: {application}{conditions}", conditions)
-    criteria = criteria.format(metric="speed", bound="at_least: 1 problems/h")
+    criteria = criteria.format(metric=metric, bound=f"at_least: {bound}")
     folder = nets.write_site(tmp_path / "sites", count=4, criteria=criteria)
     with (folder / "here" / "system.yaml").open("a") as file:
         file.write(SCALING)
@@ -178,6 +183,19 @@ def test_the_plateau_is_a_number_only_where_it_was_reached(judged):
     flat = {1: 100, 2: 200, 4: 204, 8: 203}
     assert judged("plateau", "at_least: 2 nodes", over(flat))[0] == "PASS"
     assert judged("plateau", "at_least: 1 nodes", over({1: 100, 2: 200, 4: 400}))[0] == "INCOMPLETE"
+
+
+def test_a_plateau_on_more_nodes_than_any_run_had_names_the_largest_number(judged):
+    verdict, why = judged("plateau", "at_least: 8 nodes", over({1: 100, 2: 200, 4: 400}))
+    assert verdict == "INCOMPLETE"
+    assert "('largest', 4), ('needed', '8')" in why
+
+
+def test_what_a_value_that_a_criterion_requires_follows_from_is_covered(judged):
+    judged("share_of_hpl", "at_least: 90 %", alone([25] * 4))
+    assert judged.unjudged == []
+    judged("gflops", "at_least: 9 GFLOPS", alone([25] * 4))
+    assert judged.unjudged == ["Hpl.gflops"]
 
 
 def test_the_whole_machine_is_a_part_of_the_sum_of_its_own_nodes(judged):
