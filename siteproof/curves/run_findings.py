@@ -30,6 +30,8 @@ from siteproof.sweeps.tools import TOOLS
 WINDOWS = ("window", "buffer")  # what bounds the bytes under way of one stream
 STREAMS = "streams"
 NODES = "nodes"
+# A proof, an answer, and what a rate follows from: of these no curve is drawn.
+NO_CURVES = ("Scaling.residual", "Scaling.result", "Scaling.time")
 TOGETHER = "together"  # a pattern of links
 
 
@@ -305,7 +307,8 @@ def _report(
     alone = [
         s
         for s in run.good
-        if all(value == OWN for name, value in s.dims.items() if name in axis.alone)
+        if s.metric not in NO_CURVES
+        and all(value == OWN for name, value in s.dims.items() if name in axis.alone)
     ]
     found = measured.collect(folded(alone), site.catalogue, axis.name, axis.lines)
     groups = [_with_best(lines, axis) for lines in measured.groups(found)]

@@ -26,6 +26,7 @@ from siteproof.report.sections import (
     Link,
     Marked,
     Numbering,
+    Place,
     Report,
     Table,
     when,
@@ -48,6 +49,7 @@ _SAFE = "!$()*,-./:;=?@_~+"  # characters that mean nothing in HTML or in an add
 # What these join, or are filled with, is escaped.
 _BREAK, _COMMA, _NOTHING = do_mark_safe("<wbr>"), do_mark_safe(", "), do_mark_safe("")
 _PLACE = do_mark_safe('<a href="#{}">{}</a>')
+_KEPT = do_mark_safe('<span class="short">{},</span> ')
 _PAGE = do_mark_safe('<a href="{}">{}</a>')
 _STATE = do_mark_safe('<span class="word {}"><span aria-hidden="true">{}</span> {}</span>')
 _LOOK, _SPACE = do_mark_safe('<span class="word {}">{}</span>'), do_mark_safe(" ")
@@ -71,6 +73,7 @@ def page(report: Report, now: datetime) -> str:
         cell=cell,
         cells=lambda table, row: _cells(table, row, cell),
         breakable=breakable,
+        places=places,
         count=count,
         drawing=drawing,
         address=address,
@@ -109,8 +112,17 @@ def _cell(numbering: Numbering, text: str) -> str:
     if isinstance(text, Marked):
         return _SPACE.join(_LOOK.format(of_it, breakable(part)) for part, of_it in text.parts)
     found = numbering.refer(text) if isinstance(text, Link) else ()
-    places = [_PLACE.format(one.anchor, breakable(one.label)) for one in found]
-    return _COMMA.join(places) if places else words(text)
+    return places(found) if found else words(text)
+
+
+def places(found: Sequence[Place]) -> str:
+    """Links to them; a comma stays with a short one, so that no line begins with it."""
+    *others, last = (_PLACE.format(one.anchor, breakable(one.label)) for one in found)
+    kept = (
+        _KEPT.format(link) if len(one.label) < LONG_WORD else link + _COMMA
+        for one, link in zip(found, others, strict=False)
+    )
+    return _NOTHING.join([*kept, last])
 
 
 def _cells(table: Table, row: Sequence[str], cell: Callable[[str], str]) -> str:

@@ -22,7 +22,7 @@ from siteproof.report.material import Material
 from siteproof.sites import Site
 from siteproof.trend import lines
 
-FAILED, CUT_SHORT = 1, 2
+FAILED, NO_ANSWER = 1, 2
 SESSIONS = 1200  # the newest: some years of one a day
 # Of one metric, as medians are held in memory until all are known: a row for the trials of a node
 # in a job, or a failure. Nodes, sessions and metrics are numbers, so no texts are fetched.
@@ -54,7 +54,7 @@ class Past:
     """Values (one for each node, job and series: the median of its trials) and failures.
 
     Arrays of equal length: place (of a node in nodes), metric (in metrics), number of the series,
-    session (in sessions), value in the base unit of its kind, status: 0, FAILED or CUT_SHORT.
+    session (in sessions), value in the base unit of its kind, status: 0, FAILED or NO_ANSWER.
     A failure has no value; that of a whole check has the metric Check.*. same: of each series the
     one that it is counted with, as both differ by a block of the problem only.
     """

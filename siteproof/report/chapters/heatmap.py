@@ -32,7 +32,7 @@ HOW = (
     "of its role, or beyond its baseline; a cell of several values shows the worst of them."
 )
 # What a cell shows where several of its values differ: the worst one.
-BY_SEVERITY = (drawn.MISSING, drawn.TYPICAL, 1, 2, drawn.SHORT, 3, drawn.FAILED, drawn.BROKEN)
+BY_SEVERITY = (drawn.MISSING, drawn.TYPICAL, 1, 2, drawn.NO_ANSWER, 3, drawn.FAILED, drawn.BROKEN)
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _judged(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
     kinds[good & ~(far | below)] = drawn.TYPICAL
     kinds[good & broken] = drawn.BROKEN
     kinds[found.status == past.FAILED] = drawn.FAILED
-    kinds[found.status == past.CUT_SHORT] = drawn.SHORT
+    kinds[found.status == past.NO_ANSWER] = drawn.NO_ANSWER
     return kinds, shares
 
 
@@ -171,7 +171,7 @@ def _promises(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
 def _ranked(cells: Cells, rows: np.ndarray) -> list[int]:
     """The nodes, the worst first: by the severity of their cells; the newest count more."""
     weight = np.zeros(len(drawn.KINDS))
-    weight[[1, 2, 3, drawn.SHORT, drawn.FAILED, drawn.BROKEN]] = 0.2, 1, 3, 0.5, 4, 6
+    weight[[1, 2, 3, drawn.NO_ANSWER, drawn.FAILED, drawn.BROKEN]] = 0.2, 1, 3, 0.5, 4, 6
     recent = np.linspace(0.5, 1.5, len(cells.columns.times))
     score = (weight[cells.kinds[rows]] * recent).sum(axis=1)
     return [int(n) for n in rows[np.lexsort((rows, -score))]]
@@ -246,7 +246,10 @@ def _table(material: Material, found: Past, cells: Cells, ranked: Sequence[int])
                 str(state.state) if state else "",
                 str(int((kinds != drawn.MISSING).sum())),
                 str(int(worse.sum())),
-                *(str(int((kinds == k).sum())) for k in (drawn.BROKEN, drawn.FAILED, drawn.SHORT)),
+                *(
+                    str(int((kinds == k).sum()))
+                    for k in (drawn.BROKEN, drawn.FAILED, drawn.NO_ANSWER)
+                ),
                 "-" if np.isinf(cells.lowest[n]) else change(float(cells.lowest[n]) - 1),
                 _since(kinds, cells.columns.times),
             )
@@ -258,7 +261,7 @@ def _table(material: Material, found: Past, cells: Cells, ranked: Sequence[int])
         f"a bound or failed. Without a value: {count(without, 'node')}."
     )
     unit = "days with runs" if cells.columns.unit == "day" else "sessions"
-    counts = (unit, "clearly worse", "beyond a bound", "failed", "cut short", "lowest share")
+    counts = (unit, "clearly worse", "beyond a bound", "failed", "no answer", "lowest share")
     columns = ("node", "state", *counts, "worse since")
     return Table(columns, rows, note, numeric=counts)
 

@@ -20,8 +20,8 @@ from siteproof.report.figure.cells import (
     BROKEN,
     FAILED,
     MISSING,
+    NO_ANSWER,
     NOT_EXPECTED,
-    SHORT,
     TOO_FEW,
     TYPICAL,
     WARNED,
@@ -137,7 +137,7 @@ def _kinds(one: Matrix) -> dict[Pair, int]:
     found |= dict.fromkeys(one.failed, FAILED)
     for pair, why in one.missing.items():
         lost = of_status(why.status) is Verdict.INCOMPLETE
-        found[pair] = SHORT if lost else MISSING
+        found[pair] = NO_ANSWER if lost else MISSING
     return found
 
 

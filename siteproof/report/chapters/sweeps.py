@@ -44,6 +44,7 @@ def chapter(material: Material) -> Section | None:
     """A figure for each metric of each sweep; none where this system has no sweep."""
     found = sweep_runs.collect(material.sessions.of(lambda head: SWEEP in head.conditions))
     figures, reports, points = list[Figure](), list[SweepReport](), list[str]()
+    headlines = list[str]()
     seen: dict[str, int] = {}
     for name in dict.fromkeys(run.name for run in reversed(found)):
         runs = _newest(found, name)
@@ -56,13 +57,21 @@ def chapter(material: Material) -> Section | None:
         ]
         reports += [report for _, report in named]
         figures += _drawn(named, seen)
+        headlines += _headlines(name, named)
     published = list(_landmarks(material))
     if not figures and not published:
         return None
     points += [f"Not drawn: {figure.title}" for figure in figures[MAX_FIGURES:]]
-    headlines = [f"{r.run.name}: {text}" for r in reports for text in sweep_results.headlines(r)]
     shown = [*figures[:MAX_FIGURES], *published]
     return Section("sweeps", "Sweeps", _lead(reports), figures=shown, points=[*headlines, *points])
+
+
+def _headlines(name: str, named: Named) -> Iterator[str]:
+    """What the runs of a sweep found; of several each with its name."""
+    several = len({label for label, _ in named}) > 1
+    for label, report in named:
+        of = f"{name}, {label}" if several else name
+        yield from (f"{of}: {text}" for text in sweep_results.headlines(report))
 
 
 def _lead(reports: Sequence[SweepReport]) -> str:

@@ -18,7 +18,7 @@ from siteproof.report.figure import style
 from siteproof.report.figure.style import WIDTH, short
 
 EDGES = (0.98, 0.95, 0.90)  # a loss below 2 % is not worth a repair (siteproof.analysis.slow_nodes)
-TYPICAL, BROKEN, MISSING, FAILED, SHORT, TOO_FEW, WARNED, NOT_EXPECTED = 0, 4, 5, 6, 7, 8, 9, 10
+TYPICAL, BROKEN, MISSING, FAILED, NO_ANSWER, TOO_FEW, WARNED, NOT_EXPECTED = 0, 4, 5, 6, 7, 8, 9, 10
 FOOT, HEAD, ROW, HIGHEST = 40.0, 20.0, 14.0, 330.0  # units
 MAX_NAMES = 30  # of an axis: of more, every so many
 MAX_TEXTS = 9  # columns whose cells have room for digits
@@ -47,7 +47,7 @@ KINDS = (
     Kind("misses the contract", "#2b0606"),
     Kind("not measured", "#ffffff", "/", "#8a8a8a"),
     Kind("failed", "#000000", "x", "#ffffff"),
-    Kind("cut short", "#cccccc", "-", "#555555"),
+    Kind("no answer", "#cccccc", "-", "#555555"),
     Kind("too few to judge", "#ffffff", "|", "#8a8a8a"),
     Kind("not above its link's warn", "#f3d9a4", "/", "#7a5200"),
     Kind("", "#ffffff"),  # not expected

@@ -129,7 +129,7 @@ def _changes(material: Material, seen: Survey) -> Count:
     """As the last line of `siteproof trend` counts them."""
     alerts = material.open_changes
     if not seen.long_enough and not alerts:
-        return Count(0, "series with a history", NONE, f"of {seen.series}: {TOO_SHORT}")
+        return Count(0, "series with a history", NONE, f"of {seen.series}; {TOO_SHORT}")
     proven = sum(not alert.provisional for alert in alerts)
     note = f"and {len(alerts) - proven} provisional" if len(alerts) > proven else ""
     label = "change for the worse, open" if proven == 1 else "changes for the worse, open"

@@ -153,7 +153,7 @@ def test_the_table_of_the_map_counts_its_cells(told):
         "clearly worse": "15",
         "beyond a bound": "15",
         "failed": "0",
-        "cut short": "0",
+        "no answer": "0",
         "lowest share": "",
         "worse since": "2025-12-16",
     }
@@ -283,7 +283,7 @@ def test_no_history_is_not_told_as_no_change(tmp_path, monkeypatch):
         card = next(c for c in begin.build(held).cards if "history" in c.label)
     assert section is None or "too little history" in section.lead
     assert (card.number, card.label) == (0, "series with a history")
-    assert card.note == "of 3: too little history, a step needs 10 runs of a node"
+    assert card.note == "of 3; too little history, a step needs 10 runs of a node"
 
 
 @pytest.mark.deep

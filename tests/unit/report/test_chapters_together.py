@@ -7,10 +7,11 @@ from decimal import Decimal
 import fleets
 import pytest
 
+from siteproof.curves import run_findings, sweep_runs
 from siteproof.record import samples
 from siteproof.record.samples import Sample
 from siteproof.report import material, value_tables
-from siteproof.report.chapters import criteria, matrix, scenarios, tested
+from siteproof.report.chapters import criteria, matrix, scenarios, sweeps, tested
 
 SCALING = """\
 groups: {r1: 'n[001-002]', r2: 'n[003-004]', r3: 'n[005-006]'}
@@ -72,6 +73,21 @@ def test_each_number_of_tasks_is_a_scenario_of_its_own_and_none_is_a_median_of_s
     (figure,) = scenarios.chapter(made).figures
     assert figure.table.columns == ("size", "tasks 2", "tasks 16")
     assert [row[1:] for row in figure.table.rows] == [("16", "128"), ("2048", "16384")]
+
+
+def test_of_a_program_over_nodes_the_speed_is_a_curve_and_its_time_is_none(made):
+    assert [figure.title for figure in sweeps.chapter(made).figures] == [
+        "Scaling.speed against nodes, here, problems/h"
+    ]
+
+
+def test_of_several_runs_of_a_sweep_each_line_names_its_own(made):
+    (run,) = sweep_runs.collect(made.sessions.of(lambda head: "sweep" in head.conditions))
+    (report,) = run_findings.reports(made.site, run, None)
+    for labels, begins in ((["here"], "flow: "), (["here a", "here b"], "flow, here a: ")):
+        named = [(label, report) for label in labels]
+        first, *_ = sweeps._headlines("flow", named)
+        assert first.startswith(begins)
 
 
 def test_no_row_of_an_application_is_a_median_over_numbers_of_nodes(made):

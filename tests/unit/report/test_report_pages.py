@@ -14,7 +14,7 @@ from siteproof.record import finding
 from siteproof.record.finding import Kind
 from siteproof.report import html, markdown
 from siteproof.report.chapters import nodes, samples, untested
-from siteproof.report.sections import Figure, Link, Report, Section, Table, limited_points
+from siteproof.report.sections import Figure, Link, Place, Report, Section, Table, limited_points
 from siteproof.report.summary import Step, Summary
 
 NOW = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
@@ -123,6 +123,12 @@ def test_headings_are_in_order_and_numbered():
     deep = Section("a", "A", "", sections=[Section("b", "B", "", sections=[Section("c", "C", "")])])
     page = read(report(deep, Section("d", "D", "")))
     assert page.headings == [(1, "here"), (2, "1 A"), (3, "1.1 B"), (4, "1.1.1 C"), (2, "2 D")]
+
+
+def test_no_line_begins_with_the_comma_between_two_links():
+    links = html.places([Place("Figure 5", "a"), Place("Figure 7", "b")])
+    first = '<span class="short"><a href="#a">Figure 5</a>,</span>'
+    assert links == f'{first} <a href="#b">Figure 7</a>'
 
 
 def test_tables_say_whose_cells_they_are_and_figures_have_theirs():
