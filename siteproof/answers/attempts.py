@@ -8,6 +8,7 @@ those that could counts.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from siteproof.record import finding, pair_units
 from siteproof.record.finding import Finding, Kind
@@ -31,12 +32,18 @@ from siteproof.sites.stated import Value
 
 MIDDLES = ("median", "mean")
 ALL_UNITS = ""  # in place of a unit
+GPU_MISSING = "it is missing: other GPUs of its node have a value"
 PROGRAM = "program"  # condition: which tool measured it
 SERVICE = "service"  # condition: which service was used
 STEP = "step"  # dimension: of the use of a service
 PLANNED = "planned"  # status of an attempt of which only the header is known
 ASKED = ("mode", "file_system", SERVICE)  # conditions that a measurement has before it begins
 APPLICATION = "application"  # another one, of jobs that run one only
+
+
+@dataclass(frozen=True)
+class _Others(Sample):
+    """What a GPU without a value has in a job that has one of another GPU of its node."""
 
 
 def why_not(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
@@ -133,8 +140,13 @@ def _turned(sample: Sample) -> list[str]:
 def attempts_at(samples: Iterable[Sample], criterion: Criterion) -> dict[str, list[Sample]]:
     """The samples that may answer for each node, or pair or link, of a criterion; newest first.
 
-    Of the system as a whole, by its name. What was lost as a whole is that of ALL_UNITS.
+    Of the system as a whole, by its name. What was lost as a whole is that of ALL_UNITS. What is of
+    a node and of none of its GPUs is that of the node: `of_unit` has both.
     """
+    if criterion.subject == "gpu":
+        every = list(with_lacking(samples, criterion.metric))
+        each = [*every, *_of_other_gpus(every)]
+        return _newest_first(grouped((pair_units.of_node(one), one) for one in each))
     if not criterion.links and not of_system(criterion):
         return by_node(with_lacking(samples, criterion.metric), criterion.metric)
     own = _of_metric(samples, criterion.metric)
@@ -149,8 +161,43 @@ def _of_metric(samples: Iterable[Sample], metric: str) -> Iterator[Sample]:
 
 def attempts_on(unit: str, attempts: Mapping[str, list[Sample]]) -> list[Sample]:
     """Its own, and what nobody knows whether it concerns it; the newest first."""
-    own, of_any = attempts.get(unit, []), attempts.get(ALL_UNITS, [])
+    own, of_any = of_unit(unit, attempts), attempts.get(ALL_UNITS, [])
     return sorted([*own, *of_any], key=_place_of, reverse=True) if of_any else own
+
+
+def of_unit(unit: str, attempts: Mapping[str, list[Sample]]) -> list[Sample]:
+    """Its own, and of a GPU those of its node that are of no GPU; the newest first."""
+    own = attempts.get(unit, [])
+    node = pair_units.node_of(unit)
+    if node == unit:
+        return own
+    gpus = dict(zip(pair_units.OF_GPU, pair_units.gpus_of(unit), strict=False))
+    # What failed at a GPU failed between it and each other one.
+    alone = attempts.get(unit.partition(">")[0], []) if len(gpus) > 1 else []
+    there = {_job_and_point(one) for one in own}
+    of_node = [
+        replace(one, dims={**one.dims, **gpus}) if isinstance(one, _Others) else one
+        for one in attempts.get(node, [])
+        if not (isinstance(one, _Others) and _job_and_point(one) in there)
+    ]
+    return sorted([*own, *alone, *of_node], key=_place_of, reverse=True)
+
+
+def _of_other_gpus(samples: Iterable[Sample]) -> Iterator[Sample]:
+    """At each point at which a job has a value of a GPU: what other GPUs of the node have."""
+    seen = set[object]()
+    for sample in samples:
+        if sample.status != "ok" or pair_units.GPU not in sample.dims:
+            continue
+        key = (sample.node, _job_and_point(sample))
+        if key not in seen:
+            seen.add(key)
+            lacks = {"value": None, "unit": "", "status": "generic", "why": GPU_MISSING}
+            yield _Others(**{**vars(pair_units.as_unit(sample)), **lacks, "node": sample.node})
+
+
+def _job_and_point(sample: Sample) -> object:
+    return pair_units.job(sample), pair_units.point(sample, *pair_units.OF_GPU)
 
 
 def _units(criterion: Criterion, sample: Sample) -> Iterable[str]:

@@ -168,7 +168,7 @@ def shared(samples: Collection[Sample]) -> set[tuple[object, ...]]:
     of_failed = (sample for sample in samples if _job_of(sample.header) in failed)
     jobs = [attempts(of_job) for of_job in _by_job(of_failed)]
     own = {id(one) for tried in jobs for one in _of_its_own(tried)}
-    each = (one for tried in jobs for one in tried if id(one) not in own)
+    each = (one for tried in jobs for one in tried if one.status != "ok" and id(one) not in own)
     return {(one.node, one.header.check, one.header.job_order) for one in each}
 
 

@@ -22,6 +22,7 @@ from siteproof.answers.attempts import (
 from siteproof.record import campaign
 from siteproof.record.clocks import Ages
 from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import is_gpu, node_of
 from siteproof.record.samples import TOOL_MISSING, Header, Sample
 from siteproof.sites import Criterion
 
@@ -58,7 +59,9 @@ class Owed:
         """The nodes that are left, if they are few; None where only all samples will do."""
         by_node = not (self.criterion.links or of_system(self.criterion) or ANY in self.units)
         left = self.left
-        return left if by_node and len(left) <= FEW * self.all else None
+        if not by_node or len(left) > FEW * self.all:
+            return None
+        return set(map(node_of, left))
 
     @property
     def left(self) -> set[str]:
@@ -77,9 +80,7 @@ class Owed:
     def take(self, found: Sequence[Sample]) -> bool:
         """Note the units that these samples answer; whether one could have answered any."""
         units = attempts_at(found, self.criterion)
-        without = self.left - units.keys()  # though the job may have had to measure it
-        own = (s for s in found if without and self.may_be_answered_by(s.header))
-        spoke = any(sample.node in without for sample in own)
+        spoke = self._had_to_measure(found, self.left - units.keys())
         for unit, attempts in units.items():
             may = self._left_of(unit)
             if not may:
@@ -88,19 +89,29 @@ class Owed:
             spoke = spoke or bool(could)
             if answers := [s for s in could if not why_not(self.criterion, s)]:
                 self.units -= may
-                self._look_elsewhere(unit, answers)
+                self._look_elsewhere(unit, may, answers)
         return spoke
+
+    def _had_to_measure(self, found: Sequence[Sample], without: set[str]) -> bool:
+        """Whether a job that could answer it was on the node of a unit that has no answer there."""
+        nodes = set(map(node_of, without))
+        own = (s for s in found if nodes and self.may_be_answered_by(s.header))
+        return any(sample.node in nodes for sample in own)
 
     def _left_of(self, unit: str) -> set[str]:
         """Those that are left of the units that an attempt at this unit answers."""
-        some = self.left if unit == ALL_UNITS else (unit, ANY)
+        if unit == ALL_UNITS:
+            return self.left
+        of_node = self.criterion.subject == "gpu" and not is_gpu(unit)
+        some = [one for one in self.left if node_of(one) == unit] if of_node else [unit, ANY]
         return {one for one in some if one in self.units or one in self.without}
 
-    def _look_elsewhere(self, unit: str, answers: Sequence[Sample]) -> None:
+    def _look_elsewhere(self, unit: str, may: set[str], answers: Sequence[Sample]) -> None:
         """Go on with a unit while all of its answers are missing programs, and others may be."""
-        lack = self.without.pop(unit, set()) | {place(sample) for sample in answers}
-        if all(sample.status == TOOL_MISSING for sample in answers) and self.places - lack:
-            self.without[unit] = lack
+        for one in may if self.criterion.subject == "gpu" else {unit}:
+            lack = self.without.pop(one, set()) | {place(sample) for sample in answers}
+            if all(sample.status == TOOL_MISSING for sample in answers) and self.places - lack:
+                self.without[one] = lack
 
 
 @dataclass

@@ -26,6 +26,7 @@ from siteproof.answers.attempts import (
     failure,
     lacking,
     newest_job,
+    of_unit,
     refusal,
     unanswered,
     why_not,
@@ -186,7 +187,7 @@ def judge(
     result = _with_published(result, samples, expected)
     attempts = attempts_at(samples, criterion) if criterion.not_here else {}
     outdated = {n.node for n in found if n.too_old}
-    tried = [s for unit in expected if unit not in outdated for s in attempts.get(unit, ())]
+    tried = [s for unit in expected if unit not in outdated for s in of_unit(unit, attempts)]
     return _with_age(not_here(result, tried), found, fresh)
 
 
@@ -267,7 +268,7 @@ def reported(
     """The values of what decides nothing: at each point the median of its newest job's trials."""
     attempts = attempts_at(samples, criterion)
     for unit in expected:
-        good = [s for s in answers(criterion, attempts.get(unit, ())) if s.status == "ok"]
+        good = [s for s in answers(criterion, of_unit(unit, attempts)) if s.status == "ok"]
         of_points = pair_units.by_point(good).values()
         each = [_reported(criterion, unit, trials) for trials in of_points]
         yield from (replace(one, points=each) if len(each) > 1 else one for one in each)
@@ -403,7 +404,7 @@ def _with_published(
     of_all = published.newest_of_all(samples, criterion)
 
     def with_published(node: NodeVerdict) -> NodeVerdict:
-        own = attempts.get(node.node)
+        own = of_unit(node.node, attempts)
         sample = own[0] if own else of_all
         unanswered = node.node in expected and node.sample is None and not node.waived
         if not unanswered or sample is None or PUBLISHED not in sample.own_conditions:
@@ -602,7 +603,9 @@ def _at_each_point(
 
 def _point_of(node: NodeVerdict) -> Point | None:
     """The point of its value; None without one."""
-    return pair_units.point(node.sample) if node.sample and node.value is not None else None
+    if node.sample is None or node.value is None:
+        return None
+    return pair_units.point(node.sample, *pair_units.OF_GPU)
 
 
 def _judge_middle(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
+from itertools import chain
 
 from siteproof.answers.attempts import of_system
 from siteproof.record import pair_units
@@ -39,7 +40,9 @@ def covered(
         baselines = dict.fromkeys(of_links, [b for b in own if b.links])
         return of_links, baselines, _excused_units(of_links, excused)
     by_node = grouped((node, baseline) for baseline in own for node in site.promised(baseline))
-    return nodes(site, criterion), by_node, excused
+    owed = nodes(site, criterion)
+    typical = {unit: by_node.get(pair_units.node_of(unit), ()) for unit in owed}
+    return owed, typical, _excused_units(owed, excused)
 
 
 def waived(site: Site, name: str, metric: str, today: date) -> dict[str, list[tuple[str, Waiver]]]:
@@ -53,24 +56,39 @@ def waived(site: Site, name: str, metric: str, today: date) -> dict[str, list[tu
 
 
 def _excused_units(units: Iterable[str], excused: Mapping[str, Excuses]) -> dict[str, Excuses]:
-    """The waivers of each pair: a waiver of a node excuses the pairs in which it takes part."""
+    """The waivers of each unit: of its nodes, or of a GPU itself."""
     found: dict[str, Excuses] = {}
-    for unit in units:
-        ends = pair_units.ends(unit)
-        found[unit] = [waiver for node in ends for waiver in excused.get(node, ())]
+    for unit in units if excused else ():
+        of_ends = (one for node in pair_units.ends(unit) for one in excused.get(node, ()))
+        found[unit] = [(key, waiver) for key, waiver in of_ends if waiver.is_of(unit)]
     return found
 
 
 def nodes(site: Site, criterion: Criterion) -> dict[str, Hardware]:
-    """Every node that a criterion covers, with its hardware; or the system as a whole."""
+    """Every node or GPU that a criterion covers, with its hardware; or the system as a whole."""
     if of_system(criterion):
         return {site.system.system: Hardware()}
     found: dict[str, Hardware] = {}
     for role in site.roles_of(criterion):
         hardware = site.hardware_of(role)
-        for node in site.expected(role):
-            found.setdefault(node, hardware)  # of several roles the first counts, as in `role_of`
+        for unit in of_role(site, criterion.metric, role):
+            found.setdefault(unit, hardware)  # of several roles the first counts, as in `role_of`
     return found
+
+
+def of_role(site: Site, name: str, role: str) -> Iterable[str]:
+    """The nodes of a role, or their GPUs, of which a metric has a value each.
+
+    `devices` of the hardware state how many GPUs a node has.
+    """
+    every, metric = list(site.expected(role)), site.catalogue.get(name)
+    if metric is None or not metric.of_gpus:
+        return every
+    pairs, count = pair_units.PEER_GPU in metric.point, site.hardware_of(role).gpus
+    of_each = (
+        pair_units.gpu_units(node, count, pairs=pairs, directed=metric.directed) for node in every
+    )
+    return chain.from_iterable(of_each)
 
 
 def units(

@@ -18,7 +18,7 @@ from statistics import median_low
 from siteproof import files, units
 from siteproof.record import series
 from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import PEER, Point, link_of, of_pairs, point
+from siteproof.record.pair_units import OF_GPU, PEER, Point, link_of, of_pairs, point
 from siteproof.record.samples import IMPLAUSIBLE, PUBLISHED, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.sites import Hardware, Metric, Site
@@ -71,11 +71,15 @@ def _alike(site: Site, found: Iterable[Sample]) -> Iterable[list[Sample]]:
     there = {(sample.metric, sample.unit) for sample in measured}
     speeds = {one for one in there if _is_speed(site.catalogue.get(one[0]), one[1])}
     groups = grouped(
-        ((s.metric, site.role_of(s.node), link_of(s) if of_pairs(s) else "", point(s, PEER)), s)
+        ((s.metric, site.role_of(s.node), _link_of(s), point(s, PEER, *OF_GPU)), s)
         for s in measured
         if (s.metric, s.unit) in speeds
     )
     return [alike for (_, role, *_), alike in groups.items() if role is not None]
+
+
+def _link_of(sample: Sample) -> str:
+    return link_of(sample) if of_pairs(sample) else ""
 
 
 def _is_speed(metric: Metric | None, unit: str) -> bool:

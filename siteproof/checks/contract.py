@@ -23,7 +23,7 @@ from fractions import Fraction
 
 from siteproof import units
 from siteproof.answers import expected
-from siteproof.answers.attempts import MIDDLES, attempts_at
+from siteproof.answers.attempts import MIDDLES, attempts_at, of_unit
 from siteproof.answers.criterion import judge, middle_trial
 from siteproof.errors import UserError
 from siteproof.record import pair_units
@@ -155,15 +155,17 @@ def _answers(site: Site, name: str, mode: str, measured: Sequence[Sample]) -> It
         yield from _judged(site, [key], criterion, measured)
     if mode == "maintenance":
         for baseline in (one for one in site.baselines.values() if one.metric == name):
-            typical = _as_criterion(baseline, measured)
+            typical = _as_criterion(site, baseline, measured)
             yield from _judged(site, list(criteria) or [""], typical, measured)
 
 
-def _as_criterion(baseline: Baseline, measured: Iterable[Sample]) -> Criterion:
+def _as_criterion(site: Site, baseline: Baseline, measured: Iterable[Sample]) -> Criterion:
     own = {key: getattr(baseline, key) for key in Baseline.model_fields}
     subject: Subject = "pair" if baseline.links else "node"
     if any(map(pair_units.of_link, measured)):
         subject = "system"
+    elif site.catalogue[baseline.metric].of_gpus:
+        subject = "gpu"
     return Typical.model_construct(**own, subject=subject)
 
 
@@ -178,7 +180,7 @@ def _judged(
     excused = {unit: first[unit] for unit in from_all}
     if criterion.scope not in MIDDLES:  # other jobs measure the rest
         there = attempts_at(measured, criterion)
-        covered = {unit: facts for unit, facts in covered.items() if unit in there}
+        covered = {unit: facts for unit, facts in covered.items() if of_unit(unit, there)}
     result = judge(keys[0], criterion, measured, covered, waived=excused)
     deciding = (unit for unit in result.nodes if not unit.waived)
     for one in (one for unit in deciding for one in unit.points or (unit,)):

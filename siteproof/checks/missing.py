@@ -91,7 +91,7 @@ def nodes(
     found = answers.again(own)
     for criterion in _criteria(site, planned):
         if not criterion.links:
-            found |= own & answers.lacking(criterion)
+            found |= own & set(map(pair_units.node_of, answers.lacking(criterion)))
     return found
 
 

@@ -178,7 +178,7 @@ def _by_group(judged: Judgement, found: Any) -> str:
 
 
 def _print_metric(judged: Judgement, report: FleetReport, metric: str, form: str) -> None:
-    """The nodes by their value of a metric, what limits the trust in that, and the slow ones."""
+    """The nodes by their value of a metric, or that of their worst GPU, and the slow ones."""
     names = sorted({name for n in report.nodes.values() for name in n.metrics})
     if metric not in names:
         raise UserError(
@@ -189,7 +189,7 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str, form: str
         key=lambda n: -n.metrics[metric].deficit,
     )
     shown = Shown(judged)
-    rows = [(n.node, n.state, *_cells(shown, metric, n.metrics[metric])) for n in ranked]
+    rows = [(n.units[metric], n.state, *_cells(shown, metric, n.metrics[metric])) for n in ranked]
     if form:
         records.print_plain(RANKED, rows)
         return

@@ -12,7 +12,7 @@ import click
 
 from siteproof import errors, nodesets
 from siteproof.analysis.slow_nodes import Slow, State
-from siteproof.answers.attempts import why_not
+from siteproof.answers.attempts import of_unit, why_not
 from siteproof.answers.criterion import CriterionVerdict, NodeVerdict, outdated
 from siteproof.cli.gate_answer import print_in_slurm, with_remark
 from siteproof.cli.records import print_answer, print_wrapped
@@ -22,7 +22,7 @@ from siteproof.export import documents
 from siteproof.export.answer_model import Answer, Time, dumps, same
 from siteproof.record.finding import Finding
 from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import LINK, PEER, ends
+from siteproof.record.pair_units import LINK, PEER, ends, is_gpu
 from siteproof.record.samples import Sample
 from siteproof.record.severity import Verdict, exit_code
 from siteproof.sites import Criterion
@@ -119,7 +119,7 @@ class Why(Answer):
 
 
 MAX_PAIRS = 8  # of a node in many pairs, the worst are explained …
-MAX_UNITS = 60  # … and of a criterion on many pairs
+MAX_UNITS = 60  # … and of a criterion on many pairs or GPUs
 MAX_POINTS = 6  # of a unit, besides the worst
 MAX_INPUTS = 12  # lines of values from which a derived value follows …
 MAX_TRIALS = 12  # … and values in each
@@ -203,7 +203,7 @@ def _answer(
 
 def _report(judged: Judgement, subject: str) -> NodeReport | None:
     """The node that is the subject, in its state as 'siteproof nodes' has it; None of a pair."""
-    if judged.site.role_of(subject) is None:
+    if judged.site.role_of(subject) is None or is_gpu(subject):
         return None
     from siteproof.gate import reports  # numpy, which a criterion does not need
 
@@ -225,7 +225,7 @@ def _samples(judged: Judgement, found: Sequence[Found]) -> list[SampleAnswer]:
         )
         for result, unit in found
         for one in (unit, *(unit.members if result.criterion.over else ()))
-        for sample in attempts[result.id].get(one.node, ())
+        for sample in of_unit(one.node, attempts[result.id])
     ]
 
 
@@ -277,7 +277,8 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
     lines += [f"  note         {criterion.note}"] if criterion.note else []
     print_wrapped(heading(judged), *lines)
     print_wrapped(*(f"  member {text}" for text in members(tally)))
-    shown = result.nodes[:MAX_UNITS] if criterion.links else result.nodes
+    are_many = criterion.links or criterion.subject == "gpu"
+    shown = result.nodes[:MAX_UNITS] if are_many else result.nodes
     for names, text, units in _alike(result, shown):
         print_wrapped(f"  {names}: {text}", *_other_points(result, units[0]))
     each = [one for unit in shown for one in (unit.members if criterion.over else [unit])]
@@ -294,7 +295,7 @@ def _criterion(judged: Judgement, result: CriterionVerdict) -> None:
 
 def _counted(result: CriterionVerdict) -> str:
     """How many meet it; empty where nothing must, and of the system's one value."""
-    criterion, what = result.criterion, "nodes"
+    criterion, what = result.criterion, "GPUs" if result.criterion.subject == "gpu" else "nodes"
     is_whole = criterion.subject in ("system", "service") and criterion.scope == "system"
     if criterion.links:
         what = "links" if criterion.subject == "system" else "pairs"
@@ -489,13 +490,14 @@ def _units(judged: Judgement, node: str, found: Sequence[Found]) -> None:
         unit = "" if verdict.node == node else f" {verdict.node}:"
         line = f"  {result.id}:{unit} {_verdict(result, verdict)}"
         print_wrapped(line, *_other_points(result, verdict))
-        for sample in attempts.get(verdict.node, []):
+        for sample in of_unit(verdict.node, attempts):
             refused = _refused(judged, result.criterion, verdict, sample)
             print_wrapped(f"    {_sample(sample, refused)}")
             _chain(sample, "      ")
     if rest := [v for _, v in found[MAX_PAIRS:]]:
         kept = sum(v.verdict is Verdict.PASS for v in rest)
-        print_wrapped(f"  {result.id}: {len(rest)} more pairs of {node}, {kept} of them PASS")
+        what = "GPUs" if result.criterion.subject == "gpu" else "pairs"
+        print_wrapped(f"  {result.id}: {len(rest)} more {what} of {node}, {kept} of them PASS")
 
 
 def _verdict(result: CriterionVerdict, node: NodeVerdict) -> str:

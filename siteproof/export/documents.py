@@ -61,9 +61,10 @@ class WorstValue:
 
 @dataclass(frozen=True)
 class UnitAnswer:
-    """One node, pair or link of a criterion.
+    """One node, pair, link or GPU of a criterion.
 
-    node: The node; a pair as sender>receiver; 'median of 320' where these decide.
+    node: The node; a pair as sender>receiver; a GPU as 'node017 gpu3'; 'median of 320' where these
+        decide.
     verdict: The verdict on it.
     why: Why it is so; may be empty. A sentence for people: programs read findings.
     findings: Why it is so; may be empty.
@@ -117,7 +118,7 @@ class CriterionAnswer:
     description: What is required, in a few words.
     phase: The phase of the acceptance that it belongs to.
     subject: What one value belongs to: node, pair, client, service, system …
-    scope: What must meet the bound: every node, every pair, median, mean or system.
+    scope: What must meet the bound: every node, pair or GPU, median, mean or system.
     links: The links over which it is measured; empty where it names none.
     bound: The bound as a person reads it, a share worked out, with its rounding.
     kind: How value and bound are compared: at_least, at_most, equals or report_only.

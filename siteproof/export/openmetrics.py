@@ -23,7 +23,7 @@ from siteproof.links import matrix
 from siteproof.links.transfers import Grade
 from siteproof.nodes.states import FleetReport, State
 from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import LINK, job, link_of, of_pairs
+from siteproof.record.pair_units import GPU, LINK, job, link_of, of_pairs
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.record.severity import Verdict
 from siteproof.sites import Hardware
@@ -265,15 +265,16 @@ def _is_headline(judged: Judgement, sample: Sample) -> bool:
 
 
 def _labels(judged: Judgement, sample: Sample) -> dict[str, str]:
-    """The labels of a value. dimensions: those that are neither link nor trial, as one text."""
+    """The labels of a value. dimensions: those that have no label of their own, as one text."""
     have, head = {**sample.conditions, **sample.dims}, sample.header
-    rest = {k: v for k, v in sample.dims.items() if k not in (LINK, "trial")}
+    rest = {k: v for k, v in sample.dims.items() if k not in (LINK, GPU, "trial")}
     return {
         "system": head.system,
         "partition": head.partition,
         "environment": head.environment,
         "role": judged.site.role_of(sample.node) or "",
         "node": sample.node,
+        "gpu": sample.dims.get(GPU, ""),
         "link": have.get(LINK, ""),
         "file_system": have.get("file_system", ""),
         "dimensions": ", ".join(f"{k} {v}" for k, v in sorted(rest.items())),

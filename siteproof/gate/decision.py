@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ class Excuse:
     """A waiver, as the gate needs it. everything: it waives whatever is wrong with its nodes.
 
     criteria, metrics, checks: what else it covers. wrong_answers: the statuses of wrong answers
-    that it excuses as well. waiver: the finding with its owner.
+    that it excuses as well. waiver: the finding with its owner. is_of: whether it covers a unit.
     """
 
     waiver: Finding
@@ -41,6 +41,7 @@ class Excuse:
     metrics: frozenset[str] = frozenset()
     checks: frozenset[str] = frozenset()
     wrong_answers: frozenset[str] = frozenset()
+    is_of: Callable[[str], bool] = lambda _: True
 
     def without(self, kept: Mapping[str, str]) -> Excuse:
         """The same where other criteria are not met: what is said of a metric is said of them, too.
@@ -62,6 +63,8 @@ class Excuse:
 
     def is_about(self, why: Finding) -> bool:
         """Whether it waives the criterion, metric or check of a reason."""
+        if not self.is_of(why.subject):
+            return False
         if self.everything:
             return True
         if why.criterion:

@@ -15,7 +15,7 @@ from siteproof.errors import UserError
 from siteproof.gate.decision import Excuse, Ruling, decide
 from siteproof.nodes import states
 from siteproof.nodes.states import FleetReport, NodeReport
-from siteproof.record import evidence_records
+from siteproof.record import evidence_records, pair_units
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.severity import LACKS_NOTHING
 from siteproof.sites import Site, Waiver
@@ -105,7 +105,8 @@ def _not_waived(judged: Judgement) -> dict[str, dict[str, str]]:
     for result in judged.verdicts:
         for unit in result.nodes if not result.excused else ():
             if not unit.waived and unit.verdict not in LACKS_NOTHING:
-                found.setdefault(unit.node, {})[result.id] = result.criterion.metric
+                node = pair_units.node_of(unit.node)
+                found.setdefault(node, {})[result.id] = result.criterion.metric
     return found
 
 
@@ -113,8 +114,8 @@ def _excuse(site: Site, key: str, waiver: Waiver) -> Excuse:
     """A waiver of a criterion covers its metric, too, and failures of its check."""
     wrong, why = frozenset(waiver.wrong_answers), waiver_finding(key, waiver)
     if waiver.waives == EVERYTHING:
-        return Excuse(why, everything=True, wrong_answers=wrong)
+        return Excuse(why, everything=True, wrong_answers=wrong, is_of=waiver.is_of)
     criteria = {k: c.metric for k, c in site.criteria.items() if waiver.covers(k, c.metric)}
     metrics = frozenset(criteria.values()) | ({waiver.waives} & site.catalogue.keys())
     checks = frozenset(metric.partition(".")[0] for metric in metrics)
-    return Excuse(why, False, frozenset(criteria), metrics, checks, wrong)
+    return Excuse(why, False, frozenset(criteria), metrics, checks, wrong, waiver.is_of)

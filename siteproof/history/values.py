@@ -20,7 +20,7 @@ from siteproof.answers import implausible
 from siteproof.errors import UserError
 from siteproof.history import History, open_history, tables, warn
 from siteproof.record import series
-from siteproof.record.pair_units import PEER
+from siteproof.record.pair_units import OF_GPU, PEER
 from siteproof.record.samples import NOT_RUN, TOOL_MISSING, Header, Sample
 from siteproof.record.value_table import NO_VALUES, NOBODY, ValueTable, in_unit
 from siteproof.sites import Site
@@ -29,16 +29,18 @@ if TYPE_CHECKING:
     from siteproof.history import History
 
 
+ANY_PEER = "|".join((PEER, *OF_GPU))
 # One metric at one point: the peers of a job are put together, once its nodes are.
 _WRONG = f"""
     SELECT DISTINCT file FROM (
         SELECT run, max(most) AS most, min(least) AS least,
-            any_value(CASE WHEN point = dims THEN of_nodes ELSE of_pairs END) AS highest
+            any_value(CASE WHEN pair THEN of_pairs ELSE of_nodes END) AS highest
         FROM (SELECT run, metric, dims, max(value * factor) AS most, min(value * factor) AS least,
-                  regexp_replace(dims, '"{PEER}":"[^"]*"', '') AS point
+                  contains(dims, '"{PEER}":') AS pair,
+                  regexp_replace(dims, '"({ANY_PEER})":"[^"]*",?', '', 'g') AS point
               FROM stored WHERE status = 'ok' AND isfinite(value) GROUP BY run, metric, dims)
         JOIN (VALUES {{limits}}) AS l(metric, of_nodes, of_pairs) USING (metric)
-        GROUP BY run, metric, point, point = dims)
+        GROUP BY run, metric, point, pair)
     JOIN live_runs USING (run) WHERE system = $system AND source = 'siteproof'
         AND (most > {implausible.FACTOR} * least OR most > highest)"""
 _WITHOUT_PROGRAM = f"""

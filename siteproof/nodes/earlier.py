@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from siteproof.analysis.screen import medians
 from siteproof.record import series, value_table
 from siteproof.record.campaign import Wanted
-from siteproof.record.pair_units import LINK, PEER, link_of
+from siteproof.record.pair_units import GPU, LINK, PEER, link_of, of_node
 from siteproof.record.samples import Header, Order, Sample
 from siteproof.record.series import JobValue, Series
 from siteproof.record.sessions import Sessions
@@ -147,6 +147,19 @@ def both_ends(table: ValueTable) -> ValueTable:
         np.full(2 * pairs.kind.size, NOBODY),
         np.tile(pairs.value, 2),
     )
+
+
+def of_gpus(table: ValueTable) -> ValueTable:
+    """The same with the values of GPUs under the names of these, as in a series."""
+    names = dict(zip(table.names, range(len(table.names)), strict=True))
+    node = table.node.copy()
+    for number, kind in enumerate(table.kinds):
+        if GPU in kind.dims:
+            rows = np.flatnonzero(table.kind == number)
+            for row in rows.tolist():
+                own = of_node(replace(kind, node=table.names[table.node[row]]))
+                node[row] = names.setdefault(own, len(names))
+    return replace(table, names=list(names), node=node)
 
 
 def at_end(of_pair: Sample, side: str) -> Sample:

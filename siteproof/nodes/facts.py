@@ -17,7 +17,7 @@ from siteproof.nodes import described, earlier
 from siteproof.record import descriptions, finding, series
 from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Finding, Kind, note
-from siteproof.record.pair_units import LINK, PEER, ends
+from siteproof.record.pair_units import LINK, PEER, ends, is_gpu, node_of, of_node
 from siteproof.record.samples import INTERRUPTED, LOST, TOOL_MISSING, Header, Sample, expected_nodes
 from siteproof.record.severity import WRONG, most_severe_status
 from siteproof.sites import Criterion, Metric, Site, bought
@@ -99,7 +99,7 @@ def _attempts(failed: Iterable[Sample]) -> Iterator[Fact]:
     """Nodes on which a check broke or gave a wrong answer, and has not ended well since."""
     for attempt in failed:
         state = State.UNTESTED if _condemns_none(attempt) else State.FAILED
-        yield state, replace(failure(attempt), subject=attempt.node)
+        yield state, replace(failure(attempt), subject=of_node(attempt))
 
 
 def _condemns_none(attempt: Sample) -> bool:
@@ -156,7 +156,9 @@ def _broke(node: NodeVerdict, shared: Collection[tuple[object, ...]]) -> Iterato
         return
     is_shared = (sample.node, sample.header.check, sample.header.job_order) in shared
     state = State.UNTESTED if is_shared else State.FAILED
-    yield state, replace(failure(sample), subject=node.node)
+    # A failure of the whole node is one reason, not one for each of its GPUs.
+    subject = of_node(sample) if is_gpu(node.node) else node.node
+    yield state, replace(failure(sample), subject=subject)
 
 
 def _contract(node: NodeVerdict) -> Iterator[Fact]:
@@ -347,7 +349,7 @@ def _unanswered(result: CriterionVerdict, have: Collection[str]) -> Iterator[Fac
     """
     for one in result.nodes:
         for unit in one.members or (one,):
-            if why := _why_unanswered(unit, unit.node in have):
+            if why := _why_unanswered(unit, node_of(unit.node) in have):
                 yield _lacks(replace(why, subject=unit.node), result.criterion.metric)
 
 

@@ -16,6 +16,7 @@ from siteproof.nodes.facts import Recent
 from siteproof.nodes.speeds import InSeries
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
+from siteproof.record.pair_units import node_of
 from siteproof.record.samples import Header, Sample, expected_nodes
 from siteproof.record.series import Series
 from siteproof.record.value_table import ValueTable
@@ -86,7 +87,8 @@ class History:
 
     def _without(self, why: Finding) -> list[str]:
         """The runs of a check since the node's last value, or since it last ended well."""
-        standing = self._standing.get((why.subject, why.check))
+        node = node_of(why.subject)
+        standing = self._standing.get((node, why.check))
         if standing and why.check not in self._looked:
             return self._stretch(standing)
         if why.check not in self._missing:
@@ -95,7 +97,7 @@ class History:
             jobs = sessions.headers if sessions else [sample.header for sample in of_check]
             self._missing[why.check] = _Missing(why.check, self._past, of_check, jobs)
         tried = why.kind is not Kind.NOT_MEASURED
-        return self._missing[why.check].since_last(why.subject, tried=tried)
+        return self._missing[why.check].since_last(node, tried=tried)
 
     def _stretch(self, attempt: Sample) -> list[str]:
         """When a check failed on a node without a success since then: a time a session."""

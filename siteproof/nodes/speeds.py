@@ -1,5 +1,7 @@
 """The nodes in one series: each compared with the fleet of its run, and with its own past.
 
+Of a series of GPUs each is one GPU, and the fleet is that of all GPUs of the role.
+
 What is judged is seen together with the runs before it: three runs decide, and history shows since
 when. Nodes of another kind in the role are ranked apart.
 """
@@ -24,6 +26,8 @@ from siteproof.analysis.slow_nodes import ByChance, Level, Slow, State
 from siteproof.nodes.earlier import Past, Runs
 from siteproof.record import finding
 from siteproof.record.finding import Detail, Finding, Kind, note
+from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import node_of
 from siteproof.record.series import JobValue, Series
 from siteproof.record.value_table import Floats, Ints
 
@@ -242,14 +246,18 @@ class InSeries:
     def slow_group(self, nodes: list[str]) -> float | None:
         """How far a rack as a whole is below the fleet, if it is; each node by its own kind."""
         inside = []
-        for node in nodes:
-            if node in self.runs:
-                kind = self._fleet(int(self.kinds[self.course.nodes[node]])).median
-                value = self.runs[node][-1].value
-                inside.append(value * self._fleet().median / kind if kind > 0 else value)
+        for unit in (unit for node in nodes for unit in self._units.get(node, ())):
+            kind = self._fleet(int(self.kinds[self.course.nodes[unit]])).median
+            value = self.runs[unit][-1].value
+            inside.append(value * self._fleet().median / kind if kind > 0 else value)
         if 2 * len(inside) > len(self.runs):
             return None
         return rules.group_is_slow(inside, self._fleet(), self.better)
+
+    @cached_property
+    def _units(self) -> dict[str, list[str]]:
+        """The GPUs of each node that have a value, or the node itself."""
+        return grouped((node_of(unit), unit) for unit in self.runs)
 
     def is_slow(self, node: str) -> bool:
         """Whether its newest run is slow compared with its sisters."""

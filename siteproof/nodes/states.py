@@ -18,6 +18,7 @@ from siteproof.nodes.speeds import InOneSeries, InSeries, MetricReport
 from siteproof.record import series
 from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import node_of
 from siteproof.record.samples import PUBLISHED, Header, Order, Sample
 from siteproof.record.value_table import NO_VALUES, NOBODY, ValueTable
 from siteproof.sites import Site
@@ -31,10 +32,11 @@ __all__ = ["FleetReport", "MetricReport", "NodeReport", "State", "report"]
 class NodeReport:
     """A node. findings: why it is in its state, the most severe first; none of a node that is OK.
 
-    metrics: by metric, with its dimensions if it has any. notes: what proves nothing yet, such as
-    one slow run that another has to confirm. suspect: slow by any measure, proven or not.
-    untested: a headline metric has no value, whatever else is wrong with the node. repair: the last
-    one that a person has recorded.
+    metrics: by metric, with its dimensions if it has any; of its GPUs the worst. notes: what proves
+    nothing yet, such as one slow run that another has to confirm. suspect: slow by any measure,
+    proven or not. untested: a headline metric has no value, whatever else is wrong with the node.
+    repair: the last one that a person has recorded. units: the node, or its GPU that is the worst,
+    by the name of each of metrics.
     """
 
     node: str
@@ -46,6 +48,7 @@ class NodeReport:
     suspect: bool = False
     untested: bool = False
     repair: Finding | None = None
+    units: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
             shown = replace(place, state=State.OK, reasons=(), suspect=False)
             found.place(node, one.key.name, shown)
     alone = past.where(past.peer == NOBODY)
-    of_nodes = _all_series(nodes_only, alone)
+    of_nodes = _all_series(nodes_only, earlier.of_gpus(alone))
     for one in of_nodes:
         warnings += [*_add_series(found, one), *_slow_groups(judged, one)]
     warnings += _hidden_losses(site, of_nodes)
@@ -143,8 +146,8 @@ def _not_ranked(found: _Found, notes: Iterable[Finding]) -> list[Finding]:
     shown: dict[tuple[str, object], Finding] = {}
     for why in notes:
         found.note(why)
-        if why.subject in found.nodes:
-            role = found.nodes[why.subject].role
+        if (node := node_of(why.subject)) in found.nodes:
+            role = found.nodes[node].role
             shown.setdefault((role, why["count"]), replace(why, subject=role))
     return list(shown.values())
 
@@ -209,21 +212,27 @@ class _Found:
 
     def add(self, state: State, why: Finding) -> None:
         """A reason; one that differs from another in its time only is the same."""
-        if why.subject in self.nodes:
-            self._reasons[why.subject].setdefault((state, replace(why, since="")), why)
+        node = node_of(why.subject)
+        if node in self.nodes:
+            self._reasons[node].setdefault((state, replace(why, since="")), why)
 
     def add_first(self, reasons: Iterable[facts.Fact]) -> None:
         """Reasons for those nodes that have no other."""
         for state, why in reasons:
-            if not self._reasons.get(why.subject):
+            if not self._reasons.get(node_of(why.subject)):
                 self.add(state, why)
 
     def note(self, why: Finding) -> None:
-        if why.subject in self.nodes:
-            self.nodes[why.subject].notes.append(why)
+        node = node_of(why.subject)
+        if node in self.nodes:
+            self.nodes[node].notes.append(why)
 
-    def place(self, node: str, name: str, place: InOneSeries) -> None:
-        """One series; of several of a metric, the one in which the node is worse is shown."""
+    def place(self, unit: str, name: str, place: InOneSeries) -> None:
+        """One series; of several of a metric, the one in which the node is worse is shown.
+
+        And so it is of its GPUs: the worst is shown.
+        """
+        node = node_of(unit)
         if node not in self.nodes:
             return
         known = self.nodes[node]
@@ -234,6 +243,7 @@ class _Found:
                 self.add(place.state, why)
         if name not in known.metrics or place.metric.deficit > known.metrics[name].deficit:
             known.metrics[name] = place.metric
+            known.units[name] = unit
         if place.suspect and not known.suspect:
             self.nodes[node] = replace(known, suspect=True)
 

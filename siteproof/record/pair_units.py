@@ -1,11 +1,13 @@
-"""The unit of a value of a criterion over links: a pair `a>b`, or the link as a whole.
+"""The unit of a value that is not of a node: a pair `a>b`, a link as a whole, a GPU `a gpu3`.
 
-A pair is sender and receiver, with the link if a criterion has several: `a>b over wan`.
+A pair is sender and receiver, with the link if a criterion has several: `a>b over wan`. Two GPUs of
+a node are a unit, too: `a gpu3>gpu5`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from siteproof.sites import Criterion
 
 PEER, LINK = "peer", "link"  # dimensions of a sample; LINK is also the condition of a pair's
+GPU, PEER_GPU = "gpu", "peer_gpu"  # its index, as the tool prints it; the one that receives
+OF_GPU = (GPU, PEER_GPU)
+_GPU_UNIT = re.compile(r"(\S+) gpu([^\s>]+)(?:>gpu([^\s>]+))?")
 FROM, TO = "from", "to"  # dimensions of a value that a job over many nodes gave of two of them
 # Conditions of a whole job that belong to the point.
 OF_JOB = ("file_system", "service", "application")
@@ -76,7 +81,7 @@ def lacks_its_own(sample: Sample, there: Container[Point]) -> bool:
 
     there: points with a value.
     """
-    own = sample.dims.keys() - {PEER, LINK}
+    own = sample.dims.keys() - {PEER, LINK, *OF_GPU}
     return sample.status != "ok" and bool(own) and point(sample) not in there
 
 
@@ -86,8 +91,60 @@ def name(criterion: Criterion, sender: str, receiver: str, link: str) -> str:
 
 
 def ends(unit: str) -> tuple[str, ...]:
-    """The nodes of a unit: sender and receiver, or the node itself."""
+    """The nodes of a unit: sender and receiver, or the node itself, or that of a GPU."""
+    if gpu := _GPU_UNIT.fullmatch(unit):
+        return (gpu[1],)
     return tuple(unit.partition(" over ")[0].split(">"))
+
+
+def node_of(unit: str) -> str:
+    """The node of a GPU; any other unit is unchanged."""
+    return ends(unit)[0] if is_gpu(unit) else unit
+
+
+def is_gpu(unit: str) -> bool:
+    """Whether a unit is a GPU of a node, or two of them."""
+    return " gpu" in unit and _GPU_UNIT.fullmatch(unit) is not None
+
+
+def gpus_of(unit: str) -> tuple[str, ...]:
+    """The GPUs of a unit, by index; none of a node."""
+    found = _GPU_UNIT.fullmatch(unit)
+    return tuple(filter(None, found.groups()[1:])) if found else ()
+
+
+def of_node(sample: Sample) -> str:
+    """The node of a sample, or the GPU of the node that it is of."""
+    return gpu_name(sample.node, gpus_among(sample.dims)) if sample.dims else sample.node
+
+
+def gpus_among(dims: Mapping[str, str]) -> tuple[str, ...]:
+    """The GPUs that dimensions name."""
+    return tuple(dims[name] for name in OF_GPU if name in dims)
+
+
+def gpu_name(node: str, gpus: Sequence[str | int]) -> str:
+    """The unit of a GPU of a node, or of two: `node017 gpu3`; without one, the node."""
+    return f"{node} {'>'.join(f'gpu{gpu}' for gpu in gpus)}" if gpus else node
+
+
+def as_unit(sample: Sample) -> Sample:
+    """A value of a GPU as that of a node with the GPU's name; others unchanged."""
+    if GPU not in sample.dims:
+        return sample
+    rest = {name: text for name, text in sample.dims.items() if name not in OF_GPU}
+    return replace(sample, node=of_node(sample), dims=rest)
+
+
+def gpu_units(node: str, count: int, *, pairs: bool, directed: bool) -> Iterator[str]:
+    """The GPUs of a node; pairs: each with each other one of the node."""
+    for one in range(count):
+        if not pairs:
+            yield gpu_name(node, [one])
+            continue
+        for other in range(0 if directed else one + 1, count):
+            if other != one:
+                yield gpu_name(node, [one, other])
 
 
 def of_sample(criterion: Criterion, sample: Sample) -> Iterator[str]:

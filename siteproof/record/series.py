@@ -3,7 +3,8 @@
 A series is metric, dimensions, environment, role and conditions. Only samples with a value belong
 to one; a wrong answer has none. The values of a link as a whole have the link's name as their node,
 and the role `link`. Those of the system as a whole, if the caller needs them, have the system's
-name as their node, and the role `system`.
+name as their node, and the role `system`. Those of a GPU are of one series with those of all other
+GPUs of the role, and have the GPU's name as their node: `node017 gpu3`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from siteproof import units
 from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import LINK, of_link
+from siteproof.record.pair_units import LINK, OF_GPU, as_unit, of_link
 from siteproof.record.samples import SWEEP, Header, JobOrder, Sample
 
 if TYPE_CHECKING:
@@ -247,6 +248,7 @@ def _wanted(
             sample, role = replace(sample, node=site.system.system), SYSTEM
         if sample.status != "ok" or role is None or sample.metric not in metrics:
             continue
+        sample = as_unit(sample) if sample.dims else sample
         headers.setdefault(id(head), head)
         key = (id(head), sample.metric, role, _pairs(sample.dims), _pairs(sample.own_conditions))
         place = known.get(key)
@@ -265,7 +267,7 @@ def of(
     metric: str, environment: str, dims: Mapping[str, str], texts: Mapping[str, str], role: str = ""
 ) -> Series:
     """The series of values with these dimensions and conditions."""
-    own = {k: v for k, v in dims.items() if k not in OF_A_JOB}
+    own = {k: v for k, v in dims.items() if k not in (*OF_A_JOB, *OF_GPU)}
     return Series(metric, _pairs(own), environment, role, _pairs(deciding(texts)))
 
 

@@ -141,7 +141,7 @@ def meets(rule: Row, value: Fraction, facts: str) -> bool:
 
 
 class Unit(NamedTuple):
-    """What a node, pair or link gives. waived: its own verdict, if one is excused.
+    """What a node, pair, link or GPU gives. waived: its own verdict, if one is excused.
 
     value: in bytes, operations or seconds; None without one.
     """
@@ -229,7 +229,9 @@ class Judge:
 
     def waives(self, rule: Row, row: Row, waiver: Row) -> bool:
         """Whether a waiver excuses what a unit misses; a wrong answer must be named in it."""
-        of_node = set(re.split(">| over ", row["unit"])) & set(waiver["nodes"].split())
+        of_node = set(re.split(">| over | gpu", row["unit"])) & set(waiver["nodes"].split())
+        gpus = set(re.findall("[ >]gpu([0-9]+)", row["unit"]))
+        of_node = of_node if not waiver["gpus"] or gpus & set(waiver["gpus"].split()) else set()
         about = waiver["waives"] in ("all", rule["criterion"], rule["metric"])
         right = row["status"] not in WRONG or row["status"] in waiver["wrong_answers"].split()
         return bool(of_node) and about and right and waiver["expires"] >= rule["now"][:10]
@@ -257,7 +259,7 @@ def unlike_cells(rule: Row, rows: List[Row]) -> List[str]:
 
 def is_right(rule: Row, column: str, text: str) -> bool:
     """Whether a cell is as criteria.csv has it, and what follows."""
-    mark = "^-$|^links: |^pairs: |^%s " % re.escape(rule["metric"])
+    mark = "^-$|^links: |^pairs: |^GPUs: |^%s " % re.escape(rule["metric"])
     text = re.sub("^[^A-Z]*" if column == "verdict" else mark, "", text)
     due = rule[CELLS[column]]
     free = column == "counts" and not due  # only reasons

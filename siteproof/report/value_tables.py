@@ -71,7 +71,9 @@ COLUMNS = {
         *("baseline", "metric", "scope", "kind", "bound", "bound_unit", "bound_of", "tolerance"),
         *("rounding", "step", "step_unit", "taken", "source"),
     ),
-    "waivers": ("waiver", "nodes", "waives", "wrong_answers", "expires", "problem", "owner"),
+    "waivers": (
+        *("waiver", "nodes", "gpus", "waives", "wrong_answers", "expires", "problem", "owner"),
+    ),
     "checks": (
         *("check", "node", "stated", "partition", "environment", "mode", "session"),
         *("status", "why"),
@@ -79,7 +81,7 @@ COLUMNS = {
 }
 WHAT = {
     "criteria": "each criterion with its rule and the verdict that this page states",
-    "units": "each node, pair or link that owes a value",
+    "units": "each node, pair, link or GPU that owes a value",
     "samples": "each value that a verdict rests on, as the tool printed it",
     "jobs": "the session, job, time and file of each value",
     "baselines": "the baselines with their tolerances",
@@ -285,7 +287,13 @@ class Tables:
         nodes, wrong = " ".join(waiver.set), " ".join(waiver.wrong_answers)
         expires = waiver.expires.isoformat()
         return _row(
-            "waivers", waiver, waiver=key, nodes=nodes, wrong_answers=wrong, expires=expires
+            "waivers",
+            waiver,
+            waiver=key,
+            nodes=nodes,
+            gpus=" ".join(sorted(waiver.gpu_set)),
+            wrong_answers=wrong,
+            expires=expires,
         )
 
 
@@ -300,7 +308,7 @@ def _each(result: CriterionVerdict) -> Iterator[tuple[NodeVerdict, bool]]:
 
 def _printed(text: str) -> str:
     """A text of the page, without what stands there for none, and the kind of its units."""
-    return re.sub("^-$|^links: |^pairs: ", "", text)
+    return re.sub("^-$|^links: |^pairs: |^GPUs: ", "", text)
 
 
 def _given(result: CriterionVerdict) -> str:
@@ -340,10 +348,10 @@ def _sha256(path: Path, below: Path) -> str:
 
 
 def _place(sample: Sample) -> str:
-    """What a sample is of: a node, a pair or a link."""
+    """What a sample is of: a node, a pair, a link or a GPU."""
     peer = sample.dims.get(pair_units.PEER)
     link = pair_units.link_of(sample)
-    name = f"{sample.node}>{peer}" if peer else sample.node
+    name = f"{sample.node}>{peer}" if peer else pair_units.of_node(sample)
     return f"{name} over {link}".strip() if link else name
 
 

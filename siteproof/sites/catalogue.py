@@ -12,6 +12,7 @@ from pydantic import Field
 
 from siteproof import errors, units
 from siteproof.installed import SUITE
+from siteproof.record.pair_units import GPU
 from siteproof.sites.key_types import Model
 from siteproof.sites.schema import shapes, yamlfile
 from siteproof.sites.schema.yamlfile import Document, Loc
@@ -151,11 +152,18 @@ class Metric(Model):
         return "link" in self.conditions or {"from", "to"} <= set(self.point)
 
     @property
-    def subject(self) -> Literal["system", "pair", "node"]:
+    def subject(self) -> Literal["system", "pair", "gpu", "node"]:
         """What one value belongs to."""
+        if self.of_gpus:
+            return "gpu"
         if self.of_system:
             return "system"
         return "pair" if self.of_pairs else "node"
+
+    @property
+    def of_gpus(self) -> bool:
+        """Whether its values are of GPUs of a node, or of two of them."""
+        return GPU in self.point
 
     @property
     def is_of_site(self) -> bool:

@@ -86,8 +86,8 @@ def _of_hardware(hardware: Hardware) -> Iterator[Call]:
     for name, nic in hardware.nics.items():
         rate = int(nic.speed.to("b/s") / 10**6) if nic.speed else 0
         yield "interface", name, str(rate), str(nic.mtu or 0)
-    if "gpu" in hardware.devices:
-        yield "gpus", str(hardware.devices["gpu"].count)
+    if hardware.gpus:
+        yield "gpus", str(hardware.gpus)
 
 
 def _mounts(site: Site, role: str) -> Iterator[Call]:

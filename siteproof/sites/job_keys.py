@@ -124,9 +124,9 @@ Extras = dict[Extra, Any]
 class Device(Model):
     """An accelerator of a kind of node."""
 
-    count: Count
+    count: Annotated[int, Field(ge=1, le=128)]
     """How many a node has; for gpu, 'siteproof describe --facts' compares it with what is on the
-    node's PCI bus."""
+    node's PCI bus, and each owes the values of a criterion on GPUs."""
     arch: str = ""
     """Its architecture, as ReFrame's tests compare it: sm_90."""
     model: str = ""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
+from typing import get_args
 
 from ClusterShell.NodeSet import NodeSet
 
@@ -24,6 +25,7 @@ from siteproof.sites.promise import (
     SUM,
     Baseline,
     Criterion,
+    Subject,
     Waiver,
     parse_bound,
 )
@@ -32,7 +34,7 @@ from siteproof.sites.schema.yamlfile import Document, clip
 from siteproof.sites.system import SHARE_OF, Hardware, System
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_SUBJECTS = {"every node": ("node", "client", "vm"), "every pair": ("pair",)}
+_SUBJECTS = {"every node": ("node", "client", "vm"), "every pair": ("pair",), "every gpu": ("gpu",)}
 _LINK_SUBJECTS = ("pair", "client", "system")
 OWNER = "system"  # baselines.yaml's one key that is no id
 ANYWHERE = ("mode", EMULATED)  # conditions of every metric
@@ -236,6 +238,7 @@ class _Linted:
         if subjects and criterion.subject not in subjects:
             what = f"scope '{criterion.scope}' of subject '{criterion.subject}'"
             self._note("scope", what, f"subject {' or '.join(subjects)}")
+        self._gpus(criterion)
         sides = {"link": ("link", "links"), "nodes": ("role", "nodes")}
         for name, text in criterion.against.items():
             loc = (self.key, "against", name)
@@ -247,6 +250,25 @@ class _Linted:
             by = f"check {self.metric.check}" if self.metric.check else "a derivation"
             hint = "Remove answered_by: evidence is only for what no check or derivation answers"
             self._note("answered_by", f"{by} answers {criterion.metric}", hint=hint)
+
+    def _gpus(self, criterion: Criterion) -> None:
+        """Values of GPUs are judged GPU by GPU; `devices` states how many each node has."""
+        of_gpus, system = self.metric.of_gpus, self.around.system
+        if (criterion.subject == "gpu") != of_gpus:
+            what = f"subject '{criterion.subject}', and '{criterion.metric}' is "
+            what += "of GPUs" if of_gpus else "not of GPUs"
+            allowed = [one for one in get_args(Subject) if (one == "gpu") == of_gpus]
+            self._note("subject", what, allowed)
+        elif of_gpus and system and not self.around.broken:
+            self._stated_gpus(criterion, system)
+
+    def _stated_gpus(self, criterion: Criterion, system: System) -> None:
+        roles = criterion.nodes or system.nodes
+        without = [role for role in roles if not system.hardware_of(role).gpus]
+        if without and (criterion.nodes or len(without) == len(system.nodes)):
+            what = f"no GPU is stated of {', '.join(without)}"
+            hint = "Add devices: {gpu: {count: 4}} to the hardware"
+            self._note("nodes" if criterion.nodes else "metric", what, hint=hint)
 
     def _bound(self) -> None:
         promise, metric = self.promise, self.metric

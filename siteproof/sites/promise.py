@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 
 from siteproof import nodesets, units
 from siteproof.errors import UserError
+from siteproof.record.pair_units import gpu_name, gpus_of
 from siteproof.sites.key_types import (
     Count,
     Day,
@@ -43,9 +44,14 @@ from siteproof.units import (
 Kind = Literal["at_least", "at_most", "equals", "report_only"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 SIGNS = {"at_least": ">=", "at_most": "<=", "equals": "="}
-Scope = Literal["every node", "every pair", "median", "mean", "system"]
-Subject = Literal["node", "vm", "client", "pair", "service", "system"]
-SCOPES: dict[str, Scope] = {"node": "every node", "client": "every node", "pair": "every pair"}
+Scope = Literal["every node", "every pair", "every gpu", "median", "mean", "system"]
+Subject = Literal["node", "vm", "client", "pair", "gpu", "service", "system"]
+SCOPES: dict[str, Scope] = {
+    "node": "every node",
+    "client": "every node",
+    "pair": "every pair",
+    "gpu": "every gpu",
+}
 CONTRACT_MODES = ["maintenance", "acceptance"]
 UNNAMED = Expected(one_of=CONTRACT_MODES)  # the modes of what names none; itself, and no copy
 AGES = ("7d", "36h", "4w", "none")
@@ -333,10 +339,10 @@ class Criterion(Promise):
     description: str
     """What is required, in a few words."""
     subject: Subject = "node"
-    """What one value belongs to."""
+    """What one value belongs to; gpu, if and only if the metric is of GPUs."""
     scope: Scope = Field(default_factory=lambda data: SCOPES.get(data.get("subject", ""), "system"))
     """What must meet the bound; by the subject: every node for a node or client, every pair for a
-    pair, otherwise the system's one value."""
+    pair, every gpu for a GPU, otherwise the system's one value."""
     equals: str | None = None
     """The only value that passes, number or text."""
     report_only: Reason | None = None
@@ -417,6 +423,14 @@ class Baseline(Promise):
 EVERYTHING = "all"
 
 
+def parse_gpus(text: str) -> frozenset[str]:
+    """Read "3" or "0-3,6": indices of GPUs. Raises UserError."""
+    try:
+        return frozenset(map(str, nodesets.numbers(text)))
+    except ValueError as error:
+        raise UserError("gpus", f"'{text[:40]}': {error}", "such as '3', or '0-3,6'") from None
+
+
 class Waiver(Model):
     """A known problem with an owner."""
 
@@ -424,6 +438,9 @@ class Waiver(Model):
     """The nodes, in ClusterShell's syntax, all in the inventory."""
     waives: str
     """What the nodes may miss: a criterion's id, a metric, or 'all'."""
+    gpus: Annotated[str, readable(parse_gpus)] = ""
+    """Which GPUs of these nodes it covers, by index: '3', '0-3,6'; nothing else of the nodes is
+    waived then."""
     wrong_answers: list[Literal["invalid", "checksum", "unhealthy"]] = []
     """Statuses of wrong answers that are waived, too; without it wrong answers are never waived."""
     problem: str
@@ -439,6 +456,22 @@ class Waiver(Model):
     def set(self) -> NodeSet:
         """The nodes as a set; group names are never looked up."""
         return nodesets.parse(self.nodes)
+
+    @cached_property
+    def gpu_set(self) -> frozenset[str]:
+        """The GPUs that it is limited to, by index; empty: it is not."""
+        return parse_gpus(self.gpus)
+
+    @property
+    def units(self) -> NodeSet:
+        """What it covers: its nodes, or their GPUs."""
+        if not self.gpus:
+            return self.set
+        return nodesets.of(gpu_name(node, [gpu]) for node in self.set for gpu in self.gpu_set)
+
+    def is_of(self, unit: str) -> bool:
+        """Whether it covers a unit of its nodes."""
+        return not self.gpus or not self.gpu_set.isdisjoint(gpus_of(unit))
 
     def holds(self, today: date) -> bool:
         """Whether it has not expired; it holds on its last day."""

@@ -13,6 +13,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import errors, files, installed, nodesets
 from siteproof.errors import UserError, UserErrors
+from siteproof.record import pair_units
 from siteproof.sites import catalogue as metrics
 from siteproof.sites import check_files, job_keys, plausible, site_tables
 from siteproof.sites.calendar_csv import Milestone, PlannedWindow
@@ -109,11 +110,14 @@ class Site:
         return nodes
 
     def role_of(self, node: str) -> str | None:
-        """The role of a node, the first if it has several; None for a node not listed."""
+        """The role of a node, or of the node of a GPU; the first if it has several.
+
+        None for a node not listed.
+        """
         if not self._roles:
             for role in reversed(self.system.nodes):
                 self._roles.update(dict.fromkeys(self.system.nodes[role].nodes, role))
-        return self._roles.get(node)
+        return self._roles.get(pair_units.node_of(node))
 
     def hardware_of(self, role: str) -> Hardware:
         """The hardware of a role; without facts if the site gives none."""

@@ -134,12 +134,17 @@ class Hardware(Model):
         values = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: v for name, v in values.items() if isinstance(v, units.Quantity)}
 
+    @property
+    def gpus(self) -> int:
+        """GPUs of a node; 0: none is stated."""
+        return self.devices["gpu"].count if "gpu" in self.devices else 0
+
     @cached_property
     def stated(self) -> dict[str, FactSection]:
         """What a node's description must show: `facts`, and the number of GPUs."""
-        if "gpu" not in self.devices:
+        if not self.gpus:
             return self.facts
-        fields = {"gpu.count": Fact(exact=str(self.devices["gpu"].count))}
+        fields = {"gpu.count": Fact(exact=str(self.gpus))}
         own = FactSection(source="`devices` of the hardware in system.yaml", fields=fields)
         return {"devices": own, **self.facts}
 

@@ -250,6 +250,8 @@ def _whole(site: Site, one: Proposal) -> dict[str, object]:
         entry |= {"scope": "system"}
     elif one.key.role != LINK:
         entry |= {"nodes": [one.key.role]}
+        if site.catalogue[one.key.metric].of_gpus:
+            entry |= {"scope": "every gpu"}
     values = _values(one, None)
     entry |= {key: values.pop(key) for key in (one.kind, "tolerance")}
     if one.conditions:

@@ -21,7 +21,7 @@ from siteproof.errors import UserError
 from siteproof.record import samples
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import LINK
+from siteproof.record.pair_units import LINK, node_of
 from siteproof.record.samples import Sample
 from siteproof.record.series import SYSTEM
 from siteproof.trend.alerts import Alert, Moment
@@ -101,7 +101,7 @@ class Causes:
 
     def _samples(self, alert: Alert, moment: Moment, later: bool) -> Iterator[Sample]:
         alone = alert.role in (LINK, SYSTEM)
-        nodes = set() if alone else set(alert.nodes)
+        nodes = set() if alone else set(map(node_of, alert.nodes))
         files = list(self._files.get((alert.metric.partition(".")[0], moment.session), ()))
         files += self._nearest(nodes, moment, later)
         for file in dict.fromkeys(files):

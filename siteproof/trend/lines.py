@@ -23,7 +23,7 @@ from siteproof import units
 from siteproof.answers import implausible
 from siteproof.record import plain_tests, samples, series
 from siteproof.record.finding import Finding, note
-from siteproof.record.pair_units import LINK
+from siteproof.record.pair_units import LINK, gpu_name, gpus_among
 from siteproof.record.series import Series, comparable
 from siteproof.sites import Site
 from siteproof.trend.alerts import Moment
@@ -139,7 +139,10 @@ class Lines:
 
 @dataclass(frozen=True)
 class _Stored:
-    """A series as the store numbers it. quantity: of its units. factor: from the base to `unit`."""
+    """A series as the store numbers it. quantity: of its units. factor: from the base to `unit`.
+
+    gpus: of a GPU, or of two, their indices: in the store each is a series of its own.
+    """
 
     number: int
     quantity: str
@@ -148,6 +151,7 @@ class _Stored:
     better: str
     link: str
     foreign: bool
+    gpus: tuple[str, ...] = ()
 
     @property
     def factor(self) -> float:
@@ -302,7 +306,8 @@ def _stored(site: Site, h: History, metric: str, found: Lines) -> Iterator[_Stor
             plain_dims = json.loads(dims)
             key = _known_key(key_of(name, environment, plain_dims, json.loads(conditions)), known)
             link = plain_dims.get(LINK, "")
-            yield _Stored(number, quantity, key, own_unit, better, link, foreign)
+            gpus = gpus_among(plain_dims)
+            yield _Stored(number, quantity, key, own_unit, better, link, foreign, gpus)
 
 
 def _known_key(key: Series, known: dict[tuple[object, ...], list[Series]]) -> Series:
@@ -376,7 +381,7 @@ def _role(site: Site, one: _Stored, node: str) -> tuple[str | None, str]:
     if not node:
         return (LINK, one.link) if one.link else (series.SYSTEM, site.system.system)
     foreign = FOREIGN if one.foreign and _NODE.fullmatch(node) else None
-    return site.role_of(node) or foreign, node
+    return site.role_of(node) or foreign, gpu_name(node, one.gpus)
 
 
 @dataclass(frozen=True)

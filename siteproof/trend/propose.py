@@ -20,7 +20,7 @@ from siteproof.answers.attempts import MIDDLES, refusal
 from siteproof.record import series
 from siteproof.record.finding import Finding, note
 from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import LINK
+from siteproof.record.pair_units import LINK, is_gpu
 from siteproof.record.samples import SWEEP, Header, Sample
 from siteproof.record.series import CONTRACTUAL, SYSTEM, Series
 from siteproof.sites import Criterion, Site
@@ -79,7 +79,7 @@ class Proposal:
     def comment(self) -> str:
         """What it rests on, for the file."""
         per = f"{self.mad / self.median:.1%}".replace("%", " %")
-        who = count(self.nodes, "node")
+        who = count(self.nodes, "GPU" if any(map(is_gpu, self.group.nodes)) else "node")
         if self.key.role in (LINK, SYSTEM):
             who = f"the {self.key.role}"
         elif self.link:

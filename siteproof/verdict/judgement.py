@@ -11,7 +11,7 @@ from operator import is_
 from siteproof import files, sites
 from siteproof.answers import checks_tried, choosing, expected, implausible, required
 from siteproof.answers.age import Freshness
-from siteproof.answers.attempts import attempts_at, each_place, failure, refusal
+from siteproof.answers.attempts import attempts_at, each_place, failure, of_unit, refusal
 from siteproof.answers.criterion import (
     CriterionVerdict,
     NodeVerdict,
@@ -160,7 +160,7 @@ class Judgement:
         if criterion.sets(newest.mode):
             return False
         attempts = self.attempts(result)
-        old = [attempts.get(unit.node, ()) for unit in result.nodes if unit.too_old]
+        old = [of_unit(unit.node, attempts) for unit in result.nodes if unit.too_old]
         return all(any(_is_otherwise(criterion, one, newest.session) for one in own) for own in old)
 
     @cached_property
@@ -177,11 +177,11 @@ class Judgement:
             if not result.excused
         ]
         decided = {
-            (unit.node, check, unit.sample.header.job_order, unit.sample.status)
+            (pair_units.node_of(unit.node), check, unit.sample.header.job_order, unit.sample.status)
             for unit, check in units
             if unit.sample and unit.sample.status not in ("ok", LOST) and not unit.too_old
         }
-        lost = {(unit.node, check) for unit, check in units if unit.lost}
+        lost = {(pair_units.node_of(unit.node), check) for unit, check in units if unit.lost}
         return [
             one
             for one in self.failed
@@ -588,6 +588,7 @@ def _is_waived(site: Site, attempt: Sample, today: date) -> bool:
     return any(
         waiver.holds(today)
         and attempt.node in waiver.set
+        and waiver.is_of(pair_units.of_node(attempt))
         and any(waiver.covers(*key) for key in [("", ""), *keys])
         and (attempt.status not in WRONG or attempt.status in waiver.wrong_answers)
         for waiver in site.waivers.values()
@@ -702,7 +703,7 @@ def _interrupted(verdicts: Sequence[CriterionVerdict]) -> list[Finding]:
 def _expired(site: Site, today: date) -> list[Finding]:
     """The waivers that have expired."""
     return [
-        replace(waiver_finding(key, waiver), kind=Kind.WAIVER_EXPIRED, subject=str(waiver.set))
+        replace(waiver_finding(key, waiver), kind=Kind.WAIVER_EXPIRED, subject=str(waiver.units))
         for key, waiver in site.waivers.items()
         if not waiver.holds(today)
     ]

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 
+from siteproof import nodesets
 from siteproof.analysis.plateau import Why
 from siteproof.analysis.scaling import Part
 from siteproof.answers.age import lasting
 from siteproof.record.finding import Detail, Finding, Kind
+from siteproof.record.pair_units import is_gpu
 from siteproof.units import size, with_unit
 from siteproof.wording.amounts import at, per_cent
 
@@ -73,7 +75,15 @@ def sentence(*findings: Finding) -> str:
 def full(*findings: Finding) -> str:
     """The same, with the criterion, metric or check that it is about."""
     text, subject = sentence(*findings), about(findings[0])
+    if gpus := _gpus(findings):
+        subject = f"{subject} of {gpus}"
     return f"{subject}: {text}" if subject else text
+
+
+def _gpus(findings: Sequence[Finding]) -> str:
+    """The GPUs of their nodes that findings are about: `gpu[3,5]`."""
+    own = dict.fromkeys(why.subject.partition(" ")[2] for why in findings if is_gpu(why.subject))
+    return str(nodesets.of(own))
 
 
 def about(finding: Finding) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ClusterShell.NodeSet import NodeSet
 
@@ -11,6 +11,7 @@ from siteproof import nodesets
 from siteproof.analysis.slow_nodes import State
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
+from siteproof.record.pair_units import is_gpu
 from siteproof.units import count, with_unit
 from siteproof.wording.findings import FORMS, Fields, about, full, fulls
 from siteproof.wording.in_bounds_unit import OF_A_CRITERION, Shown
@@ -30,8 +31,8 @@ COLUMNS = (
 class NodeGroup:
     """Nodes with the same worst reason.
 
-    worst: it, of each node. others: the numbers of further reasons that nodes have. also: what else
-    is untested.
+    units: the nodes, or those of their GPUs that the worst reason is about. worst: it, of each
+    node. others: the numbers of further reasons that nodes have. also: what else is untested.
     """
 
     state: str
@@ -39,6 +40,7 @@ class NodeGroup:
     worst: Sequence[Finding]
     others: Collection[int]
     also: Sequence[str] = ()
+    units: NodeSet = field(default_factory=NodeSet)
 
 
 def groups(nodes: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[NodeGroup]:
@@ -65,7 +67,13 @@ def _group(same: Sequence[tuple[str, str, Sequence[Finding]]]) -> NodeGroup:
         [brief(findings[0]) for _, _, findings in same if findings],
         others,
         list(dict.fromkeys(texts)),
+        nodesets.of(_unit(node, found) for node, _, found in same),
     )
+
+
+def _unit(node: str, findings: Sequence[Finding]) -> str:
+    """The node, or its GPU that the worst reason is about."""
+    return findings[0].subject if findings and is_gpu(findings[0].subject) else node
 
 
 def brief(why: Finding) -> Finding:
@@ -78,7 +86,7 @@ def brief(why: Finding) -> Finding:
 
 def head(group: NodeGroup, shown: Shown) -> list[str]:
     """State, nodes, and of a value the metric, the value, and the limit or what it lacks."""
-    names = str(group.nodes) if _is_short(group) else count(len(group.nodes), "node")
+    names = str(group.units) if _is_short(group) else count(len(group.nodes), "node")
     if not group.worst:
         return [group.state, names]
     found = shown.all(group.worst)
@@ -101,14 +109,14 @@ def head(group: NodeGroup, shown: Shown) -> list[str]:
 
 
 def _is_short(group: NodeGroup) -> bool:
-    return len(str(group.nodes)) <= MAX_SET
+    return len(str(group.units)) <= MAX_SET
 
 
 def phrases(group: NodeGroup, shown: Shown) -> list[str]:
     """What is printed below: nodes and reason that are no head, since when, which change."""
     ids = ", ".join(dict.fromkeys(filter(None, map(_change, group.worst))))
     found = [
-        "" if _is_short(group) else str(group.nodes),
+        "" if _is_short(group) else str(group.units),
         *_rest(shown.all(group.worst)),
         *group.also,
         _dated(group),

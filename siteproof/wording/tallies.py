@@ -12,6 +12,7 @@ from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.pair_units import ends
 from siteproof.record.severity import RANKS, Verdict
+from siteproof.sites import Criterion
 from siteproof.sites.promise import SIGNS
 from siteproof.units import Limit, count, with_unit
 from siteproof.verdict.tally import MAX_PLACES, Standing, Tally, decimal
@@ -147,9 +148,16 @@ def counts(tally: Tally) -> list[str]:
     if tally.criterion.report_only:
         return [f"{tally.reported} reported"] if tally.reported else []
     found = [standing_of(tally, standing) for standing, nodes in tally.standings.items() if nodes]
-    if tally.criterion.links and found:
-        found[0] = ("links: " if tally.criterion.subject == "system" else "pairs: ") + found[0]
+    if found:
+        found[0] = kind_of_units(tally.criterion) + found[0]
     return found
+
+
+def kind_of_units(criterion: Criterion) -> str:
+    """`pairs: `, `links: `, `GPUs: `: what is counted; empty of nodes."""
+    if criterion.links:
+        return "links: " if criterion.subject == "system" else "pairs: "
+    return "GPUs: " if criterion.scope == "every gpu" else ""
 
 
 def standing_of(tally: Tally, standing: Standing) -> str:

@@ -128,7 +128,7 @@ def _explains(worst: CriterionVerdict) -> list[str]:
     """The words that explain the worst verdict: the nodes, where they failed."""
     if worst.verdict is Verdict.PASS:
         return ["report"]
-    of_nodes = worst.criterion.subject == "node" and not worst.criterion.links
+    of_nodes = worst.criterion.subject in ("node", "gpu") and not worst.criterion.links
     return ["nodes"] if worst.verdict is Verdict.FAIL and of_nodes else ["why", worst.id]
 
 

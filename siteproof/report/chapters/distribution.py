@@ -10,11 +10,13 @@ import numpy as np
 
 from siteproof.answers import checks_tried
 from siteproof.answers.attempts import failure
+from siteproof.answers.expected import of_role
 from siteproof.nodes import pair_ends
 from siteproof.nodes.states import FleetReport
 from siteproof.record import finding, series
 from siteproof.record.finding import Finding
 from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import OF_GPU, is_gpu, node_of, of_node
 from siteproof.record.samples import Sample
 from siteproof.record.series import JobValue, Series
 from siteproof.report import promised
@@ -62,6 +64,11 @@ class Fleet:
         """The nodes from the worst on."""
         sign = -1 if self.better == "lower" else 1
         return sorted(self.values, key=lambda node: (sign * self.values[node], node))
+
+    @property
+    def what(self) -> str:
+        """What has a value each."""
+        return "GPU" if any(map(is_gpu, self.values)) else "node"
 
     @property
     def middle(self) -> float:
@@ -141,13 +148,14 @@ def _fleet(
 ) -> Fleet:
     """like: the values of its metric, the newest first. standing: failures of its check."""
     site = material.site
-    own = site.catalogue[key.metric].unit
+    own, units = site.catalogue[key.metric].unit, grouped((node_of(unit), unit) for unit in nodes)
     lost = {
-        one.node: failure(one)
+        unit: failure(one)
         for one in reversed(standing)
-        if one.node in nodes and _takes_back(one, key, nodes[one.node][-1])
+        for unit in units.get(one.node, ())
+        if of_node(one) in (one.node, unit) and _takes_back(one, key, nodes[unit][-1])
     }
-    sample = next(s for s in like if s.node in nodes and _is_of(s, key))
+    sample = next(s for s in like if of_node(s) in nodes and _is_of(s, key))
     criteria = promised.criteria_of(site, key, sample)
     printed = {runs[-1].printed for runs in nodes.values()}
     unit = promised.unit_of(
@@ -159,7 +167,7 @@ def _fleet(
     if values:
         middle = median(values.values())
         marks.append(Mark("median", middle, f"median {number(middle)} {unit}"))
-    missing = [n for n in site.expected(key.role) if n not in values]
+    missing = [n for n in of_role(site, key.metric, key.role) if n not in values]
     better = site.catalogue[key.metric].better
     return Fleet(key, promised.number_of(sample), unit, better, values, marks, missing, lost)
 
@@ -172,7 +180,7 @@ def _takes_back(failed: Sample, key: Series, value: JobValue) -> bool:
 
 def _is_of(sample: Sample, key: Series) -> bool:
     """Whether a value of the series' metric is one of the series."""
-    dims = {k: v for k, v in sample.dims.items() if k not in series.OF_A_JOB}
+    dims = {k: v for k, v in sample.dims.items() if k not in (*series.OF_A_JOB, *OF_GPU)}
     return (
         sample.header.environment == key.environment
         and dims == dict(key.dims)
@@ -215,7 +223,7 @@ def _bad(one: Fleet, states: FleetReport) -> list[str]:
 
 
 def _is_slow(one: Fleet, states: FleetReport, node: str) -> bool:
-    report = states.nodes.get(node)
+    report = states.nodes.get(node_of(node))
     return (
         report is not None
         and report.state != "OK"
@@ -234,7 +242,7 @@ def _named(one: Fleet, states: FleetReport) -> dict[str, str]:
 def _caption(one: Fleet) -> str:
     low, high = min(one.values.values()), max(one.values.values())
     text = (
-        f"{count(len(one.values), 'node')} between {quantity(low, one.unit)} "
+        f"{count(len(one.values), one.what)} between {quantity(low, one.unit)} "
         f"and {quantity(high, one.unit)}, median {quantity(one.middle, one.unit)}"
     )
     broken = one.broken()
@@ -243,7 +251,7 @@ def _caption(one: Fleet) -> str:
     if broken:
         text += f", the worst {broken[0]}"
     if one.missing:
-        text += f"; {count(len(one.missing), 'node')} of {one.key.role} without a value"
+        text += f"; {count(len(one.missing), one.what)} of {one.key.role} without a value"
     if reasons := finding.of_many((why, [node]) for node, why in one.lost.items()):
         reported = few([f"{why.subject}: {sentence(why)}" for why in reasons], MAX_LABELS, "; ")
         text += f"; {reported}"
@@ -257,7 +265,7 @@ def _table(one: Fleet, states: FleetReport) -> Table:
     if len(values) >= PERCENTILES:
         words, ends = "5th to 95th percentile", quantiles(values, n=20, method="inclusive")
     rows = [
-        (f"median of {count(len(values), 'node')}", number(one.middle), "", ""),
+        (f"median of {count(len(values), one.what)}", number(one.middle), "", ""),
         (words, f"{number(ends[0])} to {number(ends[-1])}", "", ""),
         *(
             (
@@ -275,10 +283,11 @@ def _table(one: Fleet, states: FleetReport) -> Table:
         value, change = "-", "-"
         if node in one.values:
             value, change = number(one.values[node]), _change(one.values[node], one)
-        state = states.nodes[node].state if node in states.nodes else ""
+        of_node = states.nodes.get(node_of(node))
+        state = of_node.state if of_node else ""
         rows.append((to_rows("node", node), value, change, str(state)))
     left = len(values) - MAX_ROWS
-    note = f"The worst {MAX_ROWS}; {count(left, 'node')} more." if left > 0 else ""
+    note = f"The worst {MAX_ROWS}; {count(left, one.what)} more." if left > 0 else ""
     columns = ("node", f"value, {one.unit}", "compared with the median", "state")
     return Table(columns, rows, note, numeric=columns[1:3])
 

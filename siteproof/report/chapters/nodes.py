@@ -240,7 +240,7 @@ def _waivers(material: Material) -> Section | None:
     rows = [
         (
             key,
-            nodes(waiver.set),
+            nodes(waiver.units),
             waiver.waives,
             waiver.problem,
             waiver.owner,

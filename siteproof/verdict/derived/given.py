@@ -14,7 +14,7 @@ from statistics import median
 
 from siteproof import units
 from siteproof.answers import expected, required
-from siteproof.answers.attempts import answers, attempts_at, why_not
+from siteproof.answers.attempts import answers, attempts_at, of_unit, why_not
 from siteproof.errors import UserError, UserErrors
 from siteproof.record import descriptions, finding, pair_units
 from siteproof.record.descriptions import Fields
@@ -203,7 +203,7 @@ class Given:
         wanted = self.input(metric)
         refused = [
             sample.conditions[EMULATED]
-            for sample in attempts_at(self.of_check(wanted), wanted).get(unit, ())
+            for sample in of_unit(unit, attempts_at(self.of_check(wanted), wanted))
             if EMULATED in sample.conditions and why_not(wanted, sample)
         ]
         by = f" ({EMULATED}: {refused[0]})" if refused else ""
