@@ -230,11 +230,10 @@ class Judge:
     def waives(self, rule: Row, row: Row, waiver: Row) -> bool:
         """Whether a waiver excuses what a unit misses; a wrong answer must be named in it."""
         of_node = set(re.split(">| over | gpu", row["unit"])) & set(waiver["nodes"].split())
-        gpus = set(re.findall("[ >]gpu([0-9]+)", row["unit"]))
-        of_node = of_node if not waiver["gpus"] or gpus & set(waiver["gpus"].split()) else set()
+        gpus = {"all", *re.findall("[ >]gpu([0-9]+)", row["unit"])} & set(waiver["gpus"].split())
         about = waiver["waives"] in ("all", rule["criterion"], rule["metric"])
         right = row["status"] not in WRONG or row["status"] in waiver["wrong_answers"].split()
-        return bool(of_node) and about and right and waiver["expires"] >= rule["now"][:10]
+        return bool(of_node and gpus) and about and right and waiver["expires"] >= rule["now"][:10]
 
     def middle(self, rule: Row, deciding: List[Unit]) -> Unit:
         """Median, mean or sum of all units, once each has a value."""

@@ -291,7 +291,7 @@ class Tables:
             waiver,
             waiver=key,
             nodes=nodes,
-            gpus=" ".join(sorted(waiver.gpu_set)),
+            gpus=" ".join(sorted(waiver.gpu_set)) or "all",
             wrong_answers=wrong,
             expires=expires,
         )

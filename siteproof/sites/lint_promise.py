@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
@@ -386,9 +386,16 @@ def _range(metric: Metric) -> str:
 
 
 def lint_waiver(
-    document: Document, key: str, waiver: Waiver, inventory: NodeSet | None, known: Collection[str]
+    document: Document,
+    key: str,
+    waiver: Waiver,
+    inventory: NodeSet | None,
+    known: Mapping[str, bool],
 ) -> None:
-    """Check one waiver. inventory: None if it is not known. known: criteria and metrics."""
+    """Check one waiver.
+
+    inventory: None if it is not known. known: criteria and metrics, and whether each is of GPUs.
+    """
     for name in ("problem", "owner", "ticket"):
         if name in document.data[key] and not getattr(waiver, name).strip():
             document.add((key, name), "an empty text")
@@ -397,4 +404,7 @@ def lint_waiver(
         close = near(document, (key, "waives"), waiver.waives, known)
         allowed = "all, the id of a criterion, a metric of the catalogue"
         document.add((key, "waives"), f"{what}{close}", allowed)
+    if waiver.gpus and not known.get(waiver.waives, True):
+        what = f"'{clip(waiver.waives)}' is not of GPUs"
+        document.add((key, "gpus"), what, hint="Remove gpus")
     node_set(document, (key, "nodes"), waiver.nodes, inventory)

@@ -269,7 +269,9 @@ def examine(name: str, where: Path | None = None) -> tuple[Site | None, list[Doc
     baselines = _promises(baselines_file, Baseline, around)
     for key in baselines.keys() & criteria.keys():
         baselines_file.add((key,), f"'{key}' is also the id of a criterion", "an id of its own")
-    waivers_file, waivers = _waivers(where, around.inventory, {*criteria, *table})
+    about = {name: metric.of_gpus for name, metric in table.items()}
+    about |= {key: criterion.subject == "gpu" for key, criterion in criteria.items()}
+    waivers_file, waivers = _waivers(where, around.inventory, about)
     hosts_file, hosts = site_tables.of_site(where, name, HostRow, around)
     published_file, _ = site_tables.of_site(where, name, Published, around)
     timeline_file, milestones = site_tables.of_site(where, name, Milestone, around)
@@ -437,7 +439,7 @@ def _promises(document: Document, model: type[P], *around: Around) -> dict[str, 
 
 
 def _waivers(
-    where: Path, inventory: NodeSet | None, metrics_and_criteria: set[str]
+    where: Path, inventory: NodeSet | None, metrics_and_criteria: Mapping[str, bool]
 ) -> tuple[list[Document], dict[str, Waiver]]:
     """The waivers and their file, if there is one."""
     if not (where / WAIVERS).exists():
