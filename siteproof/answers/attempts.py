@@ -180,7 +180,9 @@ def of_unit(unit: str, attempts: Mapping[str, list[Sample]]) -> list[Sample]:
         for one in attempts.get(node, [])
         if not (isinstance(one, _Others) and _job_and_point(one) in there)
     ]
-    return sorted([*own, *alone, *of_node], key=_place_of, reverse=True)
+    # A value that names no GPU is of none of them.
+    failed = [one for one in (*alone, *of_node) if one.status != "ok"]
+    return sorted([*own, *failed], key=_place_of, reverse=True)
 
 
 def _of_other_gpus(samples: Iterable[Sample]) -> Iterator[Sample]:

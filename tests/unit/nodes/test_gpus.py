@@ -95,6 +95,12 @@ def test_a_node_without_a_line_leaves_each_of_its_gpus_without_an_answer(site):
     }
 
 
+def test_a_value_that_names_no_gpu_answers_for_none(site):
+    of_node = run_of({"n001": Decimal(19000)})
+    assert "gpu" not in of_node[0].dims
+    assert verdicts(site(nodes=1), of_node)[1] is Verdict.INCOMPLETE
+
+
 def test_the_median_of_all_gpus_is_one_value(site):
     criteria = CRITERIA.replace("subject: gpu,", "subject: gpu, scope: median,")
     (result,) = judge_samples(site(nodes=3, criteria=criteria), run_of(even(3)), "all").verdicts
