@@ -22,6 +22,7 @@ MAX_PLACES = (
     1000  # … and of more than these, only medians of neighbours: memory grows with the pairs
 )
 FEWEST = 8  # values; of fewer no slope is computed
+LONG_ENOUGH = 30  # values from which on a drift is an alert
 LOOK = 2.0  # standard errors of a correlation, below which no slope is sought
 WIDE = 3.29  # of the interval: 99.9 %
 MIN_RELATIVE = 0.02  # of the median, over the whole time: less is worth no alert

@@ -121,18 +121,19 @@ class Uptime:
         """The times of the period that were not measured."""
         return complement(self.known, period)
 
-    @property
-    def failures(self) -> int:
+    @cached_property
+    def outages(self) -> Spans:
         """Unscheduled outages with some up time between two of them.
 
         What is not known between two outages separates them no more than a planned window does.
         """
-        found, last = 0, 0
+        found: list[Span] = []
         for begin, end in self.unscheduled:
-            if not found or intersect(self.up, ((last, begin),)):
-                found += 1
-            last = end
-        return found
+            if found and not intersect(self.up, ((found[-1][1], begin),)):
+                found[-1] = found[-1][0], end
+            else:
+                found.append((begin, end))
+        return tuple(found)
 
 
 def uptime(known: Spans, down: Spans, planned: Spans) -> Uptime:
@@ -203,15 +204,19 @@ class Mtbf:
 
 
 def mtbf(part: Uptime) -> Mtbf:
-    """Up time divided by failures, and the lower bound of the mean at a confidence of 90 %.
+    """The mean up time between outages."""
+    return between(seconds(part.up) / 3600, len(part.outages))
 
-    The bound is 2 T / chi2(0.90; 2 r + 2), for r failures in T hours of up time, a period that
+
+def between(hours: float, failures: int) -> Mtbf:
+    """Hours divided by failures, and the lower bound of the mean at a confidence of 90 %.
+
+    The bound is 2 T / chi2(0.90; 2 r + 2), for r failures in T hours, a period that
     ends by its time and not by a failure, and failures at a constant rate (NIST/SEMATECH e-Handbook
     of Statistical Methods, 8.4.5.1). Without a failure it is T / ln 10: 146 h for 14 days.
     """
     from scipy.special import chdtri  # half a second, which other commands need not wait for
 
-    hours, failures = seconds(part.up) / 3600, part.failures
     if not hours:
         return Mtbf(failures, None, None)
     bound = 2 * hours / float(chdtri(2 * failures + 2, 1 - CONFIDENCE))

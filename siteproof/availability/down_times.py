@@ -107,10 +107,14 @@ def _reached(spans: Spans, results: Sequence[ProbeResult]) -> Spans:
 
 @dataclass
 class NodeTimes:
-    """down: of each node with an event. known: when Slurm's record covers each node."""
+    """down: of each node with an event. known: when Slurm's record covers each node.
+
+    disconnected: when slurmdbd had no connection to the control daemon.
+    """
 
     down: dict[str, Spans] = field(default_factory=dict)
     known: dict[str, Spans] = field(default_factory=dict)
+    disconnected: Spans = ()
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -126,9 +130,9 @@ def of_nodes(records: Sequence[EventRecord], nodes: NodeSet) -> NodeTimes:
     for record in records:
         events = parse_events(record.text)
         known_to_slurm = str(record.nodes)
-        covered[known_to_slurm] = union(
-            covered.get(known_to_slurm, ()), _covered(events, (record.begin, record.end))
-        )
+        registered, lost = _connected(events, (record.begin, record.end))
+        covered[known_to_slurm] = union(covered.get(known_to_slurm, ()), registered)
+        found.disconnected = union(found.disconnected, lost)
         for event in events.of_nodes:
             if event.backwards:
                 backwards[_backwards(event)] = None
@@ -145,11 +149,13 @@ def of_nodes(records: Sequence[EventRecord], nodes: NodeSet) -> NodeTimes:
     return found
 
 
-def _covered(events: EventList, period: Span) -> Spans:
-    """When the cluster was registered and not disconnected, within the period of the query."""
+def _connected(events: EventList, period: Span) -> tuple[Spans, Spans]:
+    """When the cluster was registered, and when disconnected, within the period of the query."""
     registered = union(_span(e, period) for e in events.of_cluster if e.registered)
-    disconnected = union(_span(e, period) for e in events.of_cluster if not e.registered)
-    return intersect(subtract(registered, disconnected), union([period]))
+    lost = intersect(
+        union(_span(e, period) for e in events.of_cluster if not e.registered), (period,)
+    )
+    return subtract(intersect(registered, (period,)), lost), lost
 
 
 def _span(event: NodeEvent, period: Span) -> Span:

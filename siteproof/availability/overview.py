@@ -52,6 +52,7 @@ class Overview:
     """What is known of a period. whole: the system; None where nothing of it was ever recorded.
 
     services, gateways, nodes, partitions: by name. interval: the longest of the probes, in seconds.
+    disconnected: when slurmdbd had no connection to the control daemon; None without its record.
     """
 
     period: Span
@@ -62,6 +63,7 @@ class Overview:
     partitions: Mapping[str, Uptime] = field(default_factory=dict)
     findings: Sequence[Finding] = ()
     interval: int = 0
+    disconnected: Spans | None = None
 
     @property
     def period_hours(self) -> float:
@@ -142,6 +144,7 @@ def read(site: Site, perflogs: Path, period: Span, now: int) -> Overview:
         },
         findings=[*findings, *of_log, *times.findings],
         interval=max((int(probe.interval.to("s")) for probe in probes.values()), default=0),
+        disconnected=intersect(times.disconnected, within) if records else None,
     )
 
 

@@ -32,7 +32,6 @@ FLEET = -1  # the node of a fleet's line
 BATCH, CELLS = 4096, 4096 * 1000  # lines, and values, that are screened at a time
 SOME = 200  # lines of a group that show what is typical
 SHORTEST = 2 * CONFIRMS  # runs of a line in which a step can be seen
-LONG_ENOUGH = 30  # runs of a line from which on a drift is an alert
 PROVISIONAL = 0.01  # chance in a series of what rests on fewer than CONFIRMS runs; no page decides
 QUESTIONS = 3  # of each line: whether its level changed, whether it drifts, how it scatters
 MOVED = 0.5  # of a drift: so much of it the values show at their ends
@@ -220,7 +219,7 @@ def _is_seen(line: Region, slope: Drift, seen: Shape) -> bool:
     places = [0, *(one.at for one in seen.changes if one.end is None), values.size]
     begin, end = max(pairwise(places), key=lambda part: part[1] - part[0])
     some = (end - begin) // 5
-    if values.size < LONG_ENOUGH or 2 * (end - begin) < values.size or not some:
+    if values.size < drift.LONG_ENOUGH or 2 * (end - begin) < values.size or not some:
         return False
     moved = float(np.median(values[end - some : end]) - np.median(values[begin : begin + some]))
     expected = slope.total * (end - begin) / values.size

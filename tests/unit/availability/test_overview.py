@@ -399,4 +399,4 @@ def test_a_made_year_agrees_with_its_arithmetic(site, tmp_path):
     assert found.missing() == ()
     assert overall([found.whole]) == Fraction(hours - 120, hours)
     assert scheduled([found.whole]) == Fraction(hours - 120, hours - 96)
-    assert found.whole.failures == 12
+    assert len(found.whole.outages) == 12

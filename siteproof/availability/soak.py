@@ -1,0 +1,310 @@
+"""A soak: what the rounds of a campaign show of a set of nodes that was kept under load.
+
+A round is a session of the campaign. What failed is taken from its results and from the
+availability log between the first and the last round; nothing else is known of a soak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+
+from siteproof.answers import expected
+from siteproof.availability import overview
+from siteproof.availability.definitions import Span, Spans, between, seconds, union
+from siteproof.availability.load_speeds import Speed, speeds
+from siteproof.availability.overview import HOUR, Overview
+from siteproof.availability.rounds import (
+    Failure,
+    Result,
+    Round,
+    Session,
+    add_below,
+    began,
+    ended,
+    is_soak,
+    mix_of,
+    moment,
+    round_of,
+    sessions_of,
+)
+from siteproof.record import campaign, session_numbers
+from siteproof.record.finding import Finding, note
+from siteproof.record.grouped import grouped
+from siteproof.record.samples import Header, Sample
+from siteproof.record.sessions import Sessions
+from siteproof.record.severity import Verdict
+from siteproof.sites import Site
+
+VERDICTS = {  # what a class is worth
+    Failure.NODE_DOWN: Verdict.FAIL,
+    Failure.WRONG: Verdict.FAIL,
+    Failure.BROKE: Verdict.ERROR,
+    Failure.BELOW: Verdict.FAIL,
+    Failure.MISSING: Verdict.INCOMPLETE,
+    Failure.CONTROL: Verdict.FAIL,
+    Failure.ROUND: Verdict.INCOMPLETE,
+}
+FROM_LOG = (Failure.NODE_DOWN, Failure.CONTROL)  # unknown without Slurm's events
+
+
+@dataclass(frozen=True)
+class Event:
+    """A failure: of one class, subject and check, without a good answer in between.
+
+    kind: Its class.
+    subject: The node; or the system, or the session, where it is of no single node.
+    check: The check that failed; empty if it is of none.
+    begin: When it began: an outage, or the end of the first job that showed it.
+    end: When it ended, or the end of the last job that showed it.
+    results: How many results show it; 0 of an outage.
+    why: The reason that the record gives.
+    """
+
+    kind: Failure
+    subject: str
+    check: str
+    begin: datetime
+    end: datetime
+    results: int
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The failures of one class.
+
+    kind: The class.
+    failures: How many there were; null if nothing recorded could show one.
+    subjects: How many nodes, systems or sessions they are of.
+    hours: The hours in which one would have been seen: hours of all nodes together, up or under
+        load; of the control daemon and of rounds, hours of the period.
+    mtbf_hours: Mean time between two of them; null without a failure.
+    mtbf_bound_hours: Its lower bound at a confidence of 90 %; null without such hours.
+    """
+
+    kind: Failure
+    failures: int | None
+    subjects: int
+    hours: float
+    mtbf_hours: float | None
+    mtbf_bound_hours: float | None
+
+
+@dataclass(frozen=True)
+class Soak:
+    """What is known of a campaign as a soak. chosen: which campaign, in words.
+
+    load: of each node that was asked, when it was under load. unrecorded: sessions between the
+    first and the last round that have a number and no record: what they were is not known.
+    known: the availability in that time, with these nodes only.
+    """
+
+    chosen: str
+    rounds: Sequence[Round]
+    unrecorded: Sequence[str]
+    load: Mapping[str, Spans]
+    events: Sequence[Event]
+    tallies: Sequence[Tally]
+    speeds: Sequence[Speed]
+    known: Overview
+    findings: Sequence[Finding] = ()
+
+    @property
+    def node_hours(self) -> float:
+        """Hours under load of all nodes together."""
+        return sum(map(seconds, self.load.values())) / HOUR
+
+    @property
+    def whole_rounds(self) -> int:
+        """The rounds in which every node answered every check."""
+        return sum(not one.lacking and one.asked == one.answered for one in self.rounds)
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """What the classes with failures are worth; INCOMPLETE where a round is not whole."""
+        found = [VERDICTS[one.kind] for one in self.tallies if one.failures]
+        whole = self.whole_rounds == len(self.rounds)
+        return found if whole else [*found, Verdict.INCOMPLETE]
+
+
+# ---- which campaign
+
+
+def read(site: Site, sessions: Sessions, name: str, now: datetime) -> Soak:
+    """A campaign as a soak. Raises UserError if it is not known, UserErrors for broken files."""
+    headers = [*sessions.headers, *sessions.unread]
+    wanted, chosen = campaign.choose(headers, campaign=name)
+    names = {header.session for header in headers if wanted(header)}
+    jobs = [header for header in headers if header.session in names]
+    lost = expected.unread_jobs(site, sessions)
+    found = sessions.of(lambda header: header.session in names)
+    found += [one for own in lost.values() for one in own if one.header.session in names]
+    span = _span(jobs)
+    known = overview.read(site, sessions.perflogs, span, int(now.timestamp()))
+    return of(site, chosen, jobs, found, known, _unrecorded(sessions, jobs), now.date())
+
+
+def newest(headers: Sequence[Header]) -> str:
+    """The address of the newest campaign that is a soak; empty without one."""
+    for part in reversed(campaign.all_parts(headers)):
+        if is_soak(part):
+            return campaign.address(part)
+    return ""
+
+
+def _span(jobs: Sequence[Header]) -> Span:
+    begin = min(map(began, jobs))
+    return begin, max(begin + 1, *map(ended, jobs))
+
+
+def _unrecorded(sessions: Sessions, jobs: Sequence[Header]) -> list[str]:
+    """The sessions with a number between those of the rounds, and without any record."""
+    numbers = session_numbers.known(sessions.perflogs, sessions.system)
+    places = [job.place for job in jobs if job.place]
+    there = {header.session for header in (*sessions.headers, *sessions.unread)}
+    return [
+        name
+        for name, number in numbers.items()
+        if places and min(places) < number < max(places) and name not in there
+    ]
+
+
+def of(
+    site: Site,
+    chosen: str,
+    jobs: Sequence[Header],
+    found: Sequence[Sample],
+    known: Overview,
+    unrecorded: Sequence[str],
+    today: date,
+) -> Soak:
+    """The soak of a campaign's jobs and their samples.
+
+    known: the availability from the first to the last round. today: for the waivers.
+    """
+    rounds = sessions_of(jobs, found)
+    of_session = grouped((sample.header.session, sample) for sample in found)
+    judged = 0
+    for one in rounds:
+        judged += add_below(site, one, of_session.get(one.name, ()), today)
+    mix = mix_of(rounds)
+    nodes = sorted({node for one in rounds for node in one.asked})
+    load = {
+        node: union((r.begin, r.load[node]) for r in rounds if node in r.load) for node in nodes
+    }
+    known = replace(known, nodes={node: known.nodes[node] for node in nodes if node in known.nodes})
+    events = sorted(
+        [
+            *_of_results(_explained(rounds, known)),
+            *_of_log(site, known),
+            *_of_records(site, rounds, mix, unrecorded),
+        ],
+        key=lambda one: (one.begin, one.subject, one.check),
+    )
+    made = Soak(
+        chosen,
+        [round_of(one, mix) for one in rounds],
+        unrecorded,
+        load,
+        events,
+        (),
+        speeds(site, rounds, found),
+        known,
+        _findings(known, judged),
+    )
+    return replace(made, tallies=_tallies(made, judged))
+
+
+def _explained(rounds: Sequence[Session], known: Overview) -> Iterator[Session]:
+    """The rounds without the missing answers of nodes that Slurm shows as down in them."""
+    for one in rounds:
+        span = union([(one.begin, max(one.end, one.begin + 1))])
+        down = {node for node, part in known.nodes.items() if part.within(span).down}
+        results = {
+            key: [r for r in own if r.kind is not Failure.MISSING or key[0] not in down]
+            for key, own in one.results.items()
+        }
+        yield replace(one, results=results)
+
+
+def _of_results(rounds: Iterable[Session]) -> Iterator[Event]:
+    """One event for each class, subject and check until there is a round with good results only."""
+    of_each = grouped((key, own) for one in rounds for key, own in one.results.items() if own)
+    for (subject, check), results in of_each.items():
+        for kind in Failure:
+            for own in filter(None, _until_good(results, kind)):
+                first, last = moment(own[0].at), moment(own[-1].at)
+                yield Event(kind, subject, check, first, last, len(own), own[0].why)
+
+
+def _until_good(rounds: Iterable[Sequence[Result]], kind: Failure) -> Iterator[list[Result]]:
+    """The results of a class, apart where a round between two has good results only."""
+    found: list[Result] = []
+    for results in rounds:
+        if not any(one.kind for one in results):
+            yield found
+            found = []
+        found += [one for one in results if one.kind is kind]
+    yield found
+
+
+def _of_log(site: Site, known: Overview) -> Iterator[Event]:
+    """The outages of nodes, and of the control daemon."""
+    outages = [(Failure.NODE_DOWN, node, part.outages) for node, part in known.nodes.items()]
+    outages.append((Failure.CONTROL, site.name, known.disconnected or ()))
+    for kind, subject, spans in outages:
+        for begin, end in spans:
+            yield Event(kind, subject, "", moment(begin), moment(end), 0)
+
+
+def _of_records(
+    site: Site, rounds: Sequence[Session], mix: set[str], unrecorded: Sequence[str]
+) -> Iterator[Event]:
+    """Checks that a round has no record of, and sessions without any record."""
+    for one in rounds:
+        begin, end = moment(one.begin), moment(one.end)
+        for check in sorted(mix - one.checks):
+            why = f"no record of it in session {one.name}"
+            yield Event(Failure.MISSING, site.name, check, begin, end, 1, why)
+    for session in unrecorded:
+        at = moment(_time_of(session, rounds))
+        why = "it has a number and no record; its campaign is not known"
+        yield Event(Failure.ROUND, session, "", at, at, 0, why)
+
+
+def _time_of(session: str, rounds: Sequence[Session]) -> int:
+    """When a session began; without a time in its name, when the first round did."""
+    header = Header(session, "", "", "", "", "", "")
+    return rounds[0].begin if header.began is None else int(header.began)
+
+
+def _tallies(soak: Soak, judged: int) -> list[Tally]:
+    """Each class with its failures, and the hours in which one would have been seen."""
+    nodes = list(soak.known.nodes.values())
+    hours = dict.fromkeys(Failure, soak.node_hours)
+    hours[Failure.NODE_DOWN] = sum(seconds(part.up) for part in nodes) / HOUR
+    hours[Failure.CONTROL] = seconds(union(*(part.known for part in nodes))) / HOUR
+    hours[Failure.ROUND] = soak.known.period_hours
+    unknown = set(FROM_LOG) if soak.known.disconnected is None else set[Failure]()
+    unknown |= set() if judged else {Failure.BELOW}
+    own = grouped((event.kind, event.subject) for event in soak.events)
+    return [_tally(kind, own.get(kind, ()), hours[kind], kind in unknown) for kind in Failure]
+
+
+def _tally(kind: Failure, subjects: Sequence[str], hours: float, unknown: bool) -> Tally:
+    if unknown:
+        return Tally(kind, None, 0, 0.0, None, None)
+    made = between(hours, len(subjects))
+    return Tally(kind, made.failures, len(set(subjects)), hours, made.mean, made.bound)
+
+
+def _findings(known: Overview, judged: int) -> list[Finding]:
+    """What cannot be known."""
+    found = list(known.findings)
+    if known.disconnected is None:
+        found.append(note("no node event is recorded: outages are not known"))
+    if not judged:
+        found.append(note("no round has a value that a criterion judges"))
+    return found
