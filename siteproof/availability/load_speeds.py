@@ -20,6 +20,18 @@ SHARE, FEWEST = 4, 3  # the first and last quarter of the rounds are compared, o
 
 
 @dataclass(frozen=True)
+class AtRound:
+    """A metric in a round.
+
+    begin: When the round began.
+    share: Median over the nodes of each value as a share of the node's own median.
+    """
+
+    begin: datetime
+    share: float
+
+
+@dataclass(frozen=True)
 class Speed:
     """A headline metric over the rounds.
 
@@ -34,8 +46,7 @@ class Speed:
     effect: Better, worse, the same, or undecidable, by the rule of 'siteproof compare'.
     drift: Change over all rounds by the slope, as a share; null with fewer than 30 rounds.
     drifts: Whether that slope is proven and large enough, by the rule of 'siteproof trend'.
-    medians: Of each round with values, its begin, and the median over the nodes of each value as a
-        share of the node's own median.
+    shares: The metric in each round with values.
     """
 
     metric: str
@@ -49,7 +60,7 @@ class Speed:
     effect: str
     drift: float | None
     drifts: bool
-    medians: Sequence[tuple[datetime, float]]
+    shares: Sequence[AtRound]
 
 
 def speeds(site: Site, rounds: Sequence[Session], found: Sequence[Sample]) -> list[Speed]:
@@ -87,7 +98,7 @@ def _speed(
         effect=change.text if change else "too few rounds",
         drift=slope.relative if slope else None,
         drifts=slope is not None and drift.worth_an_alert(slope),
-        medians=[(moment(begin), share) for begin, share in shares.items()],
+        shares=[AtRound(moment(begin), share) for begin, share in shares.items()],
     )
 
 

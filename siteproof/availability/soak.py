@@ -6,7 +6,7 @@ availability log between the first and the last round; nothing else is known of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
@@ -94,14 +94,14 @@ class Tally:
 
 @dataclass(frozen=True)
 class Soak:
-    """What is known of a campaign as a soak. chosen: which campaign, in words.
+    """What is known of a campaign as a soak. name: of the campaign.
 
     load: of each node that was asked, when it was under load. unrecorded: sessions between the
     first and the last round that have a number and no record: what they were is not known.
     known: the availability in that time, with these nodes only.
     """
 
-    chosen: str
+    name: str
     rounds: Sequence[Round]
     unrecorded: Sequence[str]
     load: Mapping[str, Spans]
@@ -132,29 +132,38 @@ class Soak:
 # ---- which campaign
 
 
-def read(site: Site, sessions: Sessions, name: str, now: datetime) -> Soak:
-    """A campaign as a soak. Raises UserError if it is not known, UserErrors for broken files."""
-    headers = [*sessions.headers, *sessions.unread]
-    wanted, chosen = campaign.choose(headers, campaign=name)
-    names = {header.session for header in headers if wanted(header)}
-    jobs = [header for header in headers if header.session in names]
-    lost = expected.unread_jobs(site, sessions)
+def read(site: Site, sessions: Sessions, jobs: Sequence[Header], now: datetime) -> Soak:
+    """The soak of a campaign's jobs, one or more. Raises UserErrors for broken files."""
+    names = {job.session for job in jobs}
     found = sessions.of(lambda header: header.session in names)
+    lost = expected.unread_jobs(site, sessions)
     found += [one for own in lost.values() for one in own if one.header.session in names]
-    span = _span(jobs)
-    known = overview.read(site, sessions.perflogs, span, int(now.timestamp()))
-    return of(site, chosen, jobs, found, known, _unrecorded(sessions, jobs), now.date())
+    known = overview.read(site, sessions.perflogs, period(jobs), int(now.timestamp()))
+    return of(site, jobs, found, known, _unrecorded(sessions, jobs), now.date())
 
 
-def newest(headers: Sequence[Header]) -> str:
-    """The address of the newest campaign that is a soak; empty without one."""
+def jobs_of(sessions: Sessions, name: str) -> list[Header]:
+    """The jobs of a campaign's sessions. Raises UserError if the campaign is not known."""
+    headers = [*sessions.headers, *sessions.unread]
+    wanted, _ = campaign.choose(headers, campaign=name)
+    return _with_unread(headers, {header.session for header in headers if wanted(header)})
+
+
+def newest(headers: Sequence[Header]) -> list[Header]:
+    """The jobs of the newest campaign that is a soak."""
     for part in reversed(campaign.all_parts(headers)):
         if is_soak(part):
-            return campaign.address(part)
-    return ""
+            return _with_unread(headers, {header.session for header in part})
+    return []
 
 
-def _span(jobs: Sequence[Header]) -> Span:
+def _with_unread(headers: Iterable[Header], sessions: Collection[str]) -> list[Header]:
+    """The jobs of these sessions; one that cannot be read does not say its campaign."""
+    return [header for header in headers if header.session in sessions]
+
+
+def period(jobs: Sequence[Header]) -> Span:
+    """From the begin of the first round to the end of the last one."""
     begin = min(map(began, jobs))
     return begin, max(begin + 1, *map(ended, jobs))
 
@@ -173,7 +182,6 @@ def _unrecorded(sessions: Sessions, jobs: Sequence[Header]) -> list[str]:
 
 def of(
     site: Site,
-    chosen: str,
     jobs: Sequence[Header],
     found: Sequence[Sample],
     known: Overview,
@@ -204,7 +212,7 @@ def of(
         key=lambda one: (one.begin, one.subject, one.check),
     )
     made = Soak(
-        chosen,
+        next(job.campaign for job in jobs if job.campaign),
         [round_of(one, mix) for one in rounds],
         unrecorded,
         load,

@@ -10,13 +10,26 @@ from fractions import Fraction
 import click
 
 from siteproof import files, nodesets
+from siteproof.answers import implausible
 from siteproof.answers.age import lasting
 from siteproof.availability import overview
+from siteproof.availability import soak as soaks
 from siteproof.availability.definitions import Spans, Uptime, mtbf, overall, scheduled, seconds
 from siteproof.availability.down_times import minute
+from siteproof.availability.load_speeds import Speed
 from siteproof.availability.overview import COLUMNS, FOUR, HOUR, Overview, four_rows, percent, rows
+from siteproof.availability.rounds import Round
+from siteproof.availability.soak import Event, Soak, Tally
 from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
-from siteproof.cli.shared import flag, forms, print_some, site_of, text_option, which_system
+from siteproof.cli.shared import (
+    flag,
+    forms,
+    print_left_out,
+    print_some,
+    site_of,
+    text_option,
+    which_system,
+)
 from siteproof.errors import ExitCode, UserError
 from siteproof.export.answer_model import Answer, Time, dumps, same
 from siteproof.record import availability_log
@@ -29,6 +42,7 @@ from siteproof.sites.machine import refuse_stranger
 from siteproof.slurm import client
 from siteproof.slurm.records import parse_events
 from siteproof.units import count
+from siteproof.wording import soaks as words
 from siteproof.wording.findings import full, warning
 from siteproof.wording.verdicts import own
 
@@ -117,12 +131,35 @@ class CriterionOn:
 
 
 @dataclass(frozen=True)
+class SoakAnswer:
+    """The rounds of a campaign: what failed under load, and the speed over time.
+
+    rounds: Its sessions, in their order.
+    unrecorded: Sessions between them that have a number and no record; their campaign is not known.
+    node_hours: Hours under load of all nodes together.
+    load_hours: The same of each node: from the begin of a round to the end of the last job in which
+        it answered.
+    failures: Failures by class.
+    events: Each of them.
+    speeds: Each headline metric over the rounds.
+    """
+
+    rounds: Sequence[Round]
+    unrecorded: Sequence[str]
+    node_hours: float
+    load_hours: Mapping[str, float]
+    failures: Sequence[Tally]
+    events: Sequence[Event]
+    speeds: Sequence[Speed]
+
+
+@dataclass(frozen=True)
 class Availability(Answer):
     """How long a system was up: 'siteproof availability --json'.
 
     samples_of: The period, in words.
-    exit_code: 0 the whole period was measured and no criterion is missed; 1 a criterion is missed;
-        3 hours are missing, or a file was left out.
+    exit_code: 0 the whole period was measured and no criterion is missed; 1 a criterion is missed,
+        or something failed in a campaign; 3 hours or answers are missing, or a file was left out.
     begin: Begin of the period.
     end: End of the period.
     period_hours: Length of the period, in hours.
@@ -135,6 +172,7 @@ class Availability(Answer):
     figures: The metrics that a criterion can name.
     criteria: The criteria of the site on these metrics.
     findings: What was left out, and why.
+    soak: Of a campaign only: its rounds, and what they show.
     """
 
     begin: Time
@@ -147,6 +185,7 @@ class Availability(Answer):
     figures: Sequence[FigureAnswer]
     criteria: Sequence[CriterionOn]
     findings: Sequence[Finding]
+    soak: SoakAnswer | None = None
 
 
 @click.command()
@@ -159,37 +198,57 @@ class Availability(Answer):
     show_default=True,
 )
 @text_option("--to end", "TIME", "End of the period; without it, now.")
+@text_option(
+    "--campaign",
+    "NAME",
+    "What the sessions of this campaign show as rounds of a soak, in the period that they took.",
+)
 @flag("--fetch", "First record the node events that Slurm's database has.")
 @forms(Availability)
-def availability(system: str, begin: str, end: str, fetch: bool, form: str) -> None:
+def availability(system: str, begin: str, end: str, campaign: str, fetch: bool, form: str) -> None:
     """Show how long the system, its partitions, nodes and services were up.
 
     From the results of 'siteproof probe', from Slurm's node events, which --fetch records, and
     from the planned windows of the site (windows.csv). Overall: of the measured time; scheduled:
     without planned down time. What was not measured is neither up nor down.
 
+    --campaign takes the sessions of a campaign as rounds under load. It shows the failures by
+    class with the mean time between them, the hours under load, and the speed over time.
+
     Exit code: 0 the whole period was measured, and each criterion on it is met; 1 a criterion is
-    missed; 2 wrong usage or input; 3 no criterion is missed, but hours are missing or a file was
-    left out.
+    missed, or something failed in the campaign; 2 wrong usage or input; 3 neither, but hours or
+    answers are missing or a file was left out.
 
     \b
     siteproof availability --fetch
+    siteproof availability --campaign soak
     siteproof availability --from 2026-11-01 --to 2026-11-15
     """
     site = site_of(system)
     now = datetime.now(UTC)
-    period = _period(begin, end, now)
+    asked = {"--campaign": campaign, "--from": "" if begin == PERIOD else begin, "--to": end}
+    if campaign and (asked["--from"] or end):
+        what = "a campaign has its own period"
+        raise UserError("--campaign", what, hint="Leave out --from and --to")
+    sessions = implausible.sessions_of(site) if campaign else None
+    jobs = soaks.jobs_of(sessions, campaign) if sessions else []
+    period = soaks.period(jobs) if jobs else _period(begin, end, now)
     if fetch:
         _fetch(site, period, int(now.timestamp()))
-    found = overview.read(site, files.perflogs(), period, int(now.timestamp()))
-    answer = _answered(site, found)
+    soak = soaks.read(site, sessions, jobs, now) if sessions else None
+    print_left_out(sessions)
+    found = (
+        soak.known if soak else overview.read(site, files.perflogs(), period, int(now.timestamp()))
+    )
+    answer = _answered(site, found, soak)
     if form == "json":
         click.echo(dumps(answer))
+    elif form == "plain" and soak:
+        print_plain(words.ROUNDS, map(words.round_row, soak.rounds))
     elif form == "plain":
         print_plain(COLUMNS, rows(found))
     else:
-        asked = {"--from": "" if begin == PERIOD else begin, "--to": end}
-        _print(site, found, answer, asked)
+        _print(site, found, answer, asked, soak)
     raise SystemExit(answer.exit_code)
 
 
@@ -236,9 +295,11 @@ def _fetch(site: Site, period: tuple[int, int], now: int) -> None:
 # ---- verdicts
 
 
-def _code(found: Overview, criteria: Sequence[CriterionOn]) -> ExitCode:
-    """The criteria decide; a gap, or a file that was left out, leaves the answer open."""
-    every = [one.verdict for one in criteria if one.verdict]
+def _code(found: Overview, criteria: Sequence[CriterionOn], soak: Soak | None) -> ExitCode:
+    """The criteria decide, or what failed in a soak; a gap, or a file that was left out, leaves the
+    answer open.
+    """
+    every = [one.verdict for one in criteria if one.verdict] + (soak.verdicts if soak else [])
     if found.missing() or any(why.kind in LEFT_OUT for why in found.findings):
         every.append(Verdict.INCOMPLETE)
     return exit_code(every or [Verdict.PASS])
@@ -247,20 +308,34 @@ def _code(found: Overview, criteria: Sequence[CriterionOn]) -> ExitCode:
 # ---- the terminal
 
 
-def _print(site: Site, found: Overview, answer: Availability, asked: Mapping[str, str]) -> None:
+def _print(
+    site: Site, found: Overview, answer: Availability, asked: Mapping[str, str], soak: Soak | None
+) -> None:
     print_wrapped(f"{site.name}: {answer.samples_of}")
     if found.whole or found.gateways:
         for columns, cells in ((FOUR, four_rows(found)), (COLUMNS, rows(found))):
             heads = [name.replace(", ", "\n", 1) for name in columns]
             print_table(table(heads, cells, right=heads[1:]))
+    if soak:
+        _print_soak(soak)
     figures = {one.metric: one for one in answer.figures}
     for one in answer.criteria:
         text = _answer(site.criteria[one.id], one.verdict, figures[one.metric])
         print_wrapped(f"{one.id}: {text}")
     gaps = [f"{minute(a)} to {minute(b)} ({_span(b - a)})" for a, b in found.missing()]
     print_some("not measured: ", gaps, MAX_LINES, show=print_wrapped)
-    print_some("warning: ", list(map(warning, found.findings)), MAX_LINES, show=print_wrapped)
-    print_answer(*_last_lines(site, found, asked))
+    print_some("warning: ", list(map(warning, answer.findings)), MAX_LINES, show=print_wrapped)
+    print_answer(*_last_lines(site, found, asked, soak))
+
+
+def _print_soak(soak: Soak) -> None:
+    of_classes = map(words.failure_row, soak.tallies)
+    print_table(table(words.FAILURES, of_classes, "Failures", right=words.FAILURES[1:]))
+    if soak.speeds:
+        of_speeds = map(words.speed_row, soak.speeds)
+        print_table(table(words.SPEEDS, of_speeds, "Speed under load", right=words.SPEEDS[1:6]))
+    print_some("failed: ", list(map(words.event, soak.events)), MAX_LINES, show=print_wrapped)
+    print_some("not whole: ", words.open_rounds(soak), MAX_LINES, show=print_wrapped)
 
 
 def _answer(criterion: Criterion, verdict: Verdict | None, figure: FigureAnswer) -> str:
@@ -282,8 +357,14 @@ def _number(value: Fraction | float) -> str:
     return f"{float(value):.2f}".removesuffix(".00")
 
 
-def _last_lines(site: Site, found: Overview, asked: Mapping[str, str]) -> tuple[str, str]:
+def _last_lines(
+    site: Site, found: Overview, asked: Mapping[str, str], soak: Soak | None
+) -> tuple[str, str]:
     """The answer and the next command."""
+    if soak:
+        if found.disconnected is None:
+            return words.answer(soak), _more(site, asked, nodes=True)
+        return words.answer(soak), own(site.name, "verdict", **asked)
     if not (found.services or found.gateways or found.nodes):
         return "nothing was recorded", _more(site, asked, nodes=True)
     share, missing = found.definitions.system_overall, seconds(found.missing())
@@ -319,20 +400,22 @@ def _has_slurm(site: Site) -> bool:
 # ---- programs
 
 
-def _answered(site: Site, found: Overview) -> Availability:
+def _answered(site: Site, found: Overview, soak: Soak | None) -> Availability:
     first, last = map(minute, found.period)
     figures = overview.figures_of(site.name, found)
     criteria = [
         CriterionOn(key, one.metric, overview.verdict_of(one, figures[one.metric]))
         for key, one in site.criteria.items()
-        if one.metric in figures
+        if one.metric in figures and not soak  # their period is the contract's
     ]
     parts = {"system": [(site.name, found.whole)] if found.whole else []}
     for kind in ("services", "gateways", "partitions", "nodes"):
         parts[kind.removesuffix("s")] = list(getattr(found, kind).items())
     of_figure = ("metric", "value", "unit", "subject", "measured_hours", "interval")
     return Availability(
-        *(site.name, f"{first} to {last} UTC", _code(found, criteria)),
+        site.name,
+        f"campaign {soak.name}, {first} to {last} UTC" if soak else f"{first} to {last} UTC",
+        _code(found, criteria, soak),
         begin=_time(found.period[0]),
         end=_time(found.period[1]),
         period_hours=found.period_hours,
@@ -344,7 +427,16 @@ def _answered(site: Site, found: Overview) -> Availability:
         ],
         figures=[FigureAnswer(**same(f, *of_figure), finding=f.why) for f in figures.values()],
         criteria=criteria,
-        findings=found.findings,
+        findings=soak.findings if soak else found.findings,
+        soak=_of_soak(soak) if soak else None,
+    )
+
+
+def _of_soak(soak: Soak) -> SoakAnswer:
+    return SoakAnswer(
+        **same(soak, "rounds", "unrecorded", "node_hours", "events", "speeds"),
+        load_hours={node: seconds(load) / HOUR for node, load in soak.load.items()},
+        failures=soak.tallies,
     )
 
 

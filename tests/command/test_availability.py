@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
+import soaks
 from documents_checked import check, kinds
 
 from siteproof.probes import probing
@@ -261,3 +262,30 @@ def test_a_folder_that_cannot_be_written_is_one_line(world, service):
     (world.data / "perflogs/thishost").write_text("a file")
     done = world.inside("probe")
     assert (done.code, done.err.count("\n")) == (2, 1)
+
+
+def test_a_campaign_is_shown_with_its_rounds_failures_and_speeds(world):
+    soaks.write_site(world.sites)
+    logs = world.data / "perflogs"
+    soaks.write(logs, failures={(10, "n005", "Hpl"): "invalid", (11, "n005", "Hpl"): "lost"})
+    soaks.write_events(logs)
+    asked = ("availability", "--campaign", "soak", "--system", "here")
+    done = world.inside(*asked, COLUMNS="80")
+    assert done.code == 1
+    assert (
+        "failed: n005: wrong answer, Hpl, 1 result, 2026-11-07 23:20 UTC: was invalid" in done.out
+    )
+    assert "40 rounds, 39 with all answers" in done.out
+    assert max(map(len, done.out.splitlines())) <= 80, done.out
+    read = check("availability", world.inside(*asked, "--json").out)
+    assert [len(read["soak"][key]) for key in ("rounds", "failures", "events")] == [40, 7, 2]
+    lines = world.inside(*asked, "--plain").out.splitlines()
+    assert [line.split("\t")[5] for line in lines if "\t7\t" in line] == ["n005"]
+
+
+def test_a_campaign_has_its_own_period(world):
+    soaks.write_site(world.sites)
+    soaks.write(world.data / "perflogs", rounds=1)
+    done = world.inside("availability", "--campaign", "soak", "--from", "7d", "--system", "here")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "a campaign has its own period" in done.err
