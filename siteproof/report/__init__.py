@@ -14,7 +14,8 @@ CHAPTERS: tuple[str, ...] = (  # modules of siteproof.report.chapters, in the or
     "daily",
     "tested",
     "scenarios",
-    "availability",  # the figures
+    "availability",
+    "soak",  # the figures
     "own_tests",
     "conditions",
     "description",

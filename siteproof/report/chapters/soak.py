@@ -1,0 +1,178 @@
+"""The newest soak, or the campaign that is judged: its nodes over time, failures, and speed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from siteproof.availability import soak as soaks
+from siteproof.availability.definitions import seconds, union
+from siteproof.availability.load_speeds import Speed
+from siteproof.availability.overview import HOUR
+from siteproof.availability.rounds import Failure, ended, is_soak
+from siteproof.availability.soak import Soak
+from siteproof.record.campaign import GAP
+from siteproof.record.clocks import moment_of
+from siteproof.record.samples import Header
+from siteproof.report.figure import strips as drawn
+from siteproof.report.figure.strips import Course, Strip
+from siteproof.report.material import Material
+from siteproof.report.sections import Figure, Section, Table, limited_points, to_rows, when
+from siteproof.units import count
+from siteproof.wording import soaks as words
+from siteproof.wording.findings import warning
+from siteproof.wording.verdicts import own
+
+MAX_STRIPS, MAX_COURSES, MAX_POINTS, MAX_SPEEDS = 20, 4, 12, 20
+MARKED = [kind.value for kind in Failure if kind is not Failure.NODE_DOWN]  # that is a bar
+NODES = ("node", "rounds asked", "answered", "under load, h", "down, h", "failures")
+HOW = (
+    "hours: those in which a failure would have been seen, of all nodes together; of the control "
+    "daemon and of rounds, hours of the period. MTBF: these hours by the failures; bound: its "
+    "lower bound at a confidence of 90 %. A failure lasts until a good answer of node and check."
+)
+
+
+def chapter(material: Material) -> Section | None:
+    """Failures by class, a timeline of the nodes, and speed under load; None without a soak."""
+    jobs = _jobs(material)
+    if not jobs:
+        return None
+    soak = soaks.read(material.site, material.sessions, jobs, material.now)
+    name = material.judged.campaign or soak.name
+    command = own(material.system, "availability", **{"--campaign": name})
+    failures = Table(
+        words.FAILURES,
+        [words.failure_row(one) for one in soak.tallies],
+        HOW,
+        words.FAILURES[1:],
+        "Failures by class",
+    )
+    speeds = Table(
+        words.SPEEDS,
+        [words.speed_row(one) for one in soak.speeds],
+        "first, last: medians of the rounds at both ends, by the rule of siteproof compare; drift: "
+        "over all rounds, by that of siteproof trend.",
+        words.SPEEDS[1:6],
+        "Speed under load",
+        most=MAX_SPEEDS,
+        command=f"{command} --json",
+    )
+    points = [
+        *map(words.event, soak.events),
+        *(f"Not whole: {line}" for line in words.open_rounds(soak)),
+    ]
+    points = limited_points(points, MAX_POINTS) + [warning(why) for why in soak.findings]
+    lead = f"Campaign {soak.name}: {words.answer(soak)}."
+    figure = _figure(soak, command)
+    return Section("soak", "Soak", lead, [failures, speeds], [figure], points)
+
+
+def _jobs(material: Material) -> Sequence[Header]:
+    """The jobs of the campaign that is judged, if it is a soak; else of the newest soak.
+
+    One that ended longer ago than the pause that ends a campaign is not shown.
+    """
+    judged, sessions = material.judged, material.sessions
+    if judged.campaign:
+        jobs = soaks.jobs_of(sessions, judged.campaign)
+        return jobs if is_soak(jobs) else []
+    end = judged.as_of or material.now
+    headers = [one for one in (*sessions.headers, *sessions.unread) if moment_of(one) <= end]
+    jobs = soaks.newest(headers)
+    is_old = jobs and max(map(ended, jobs)) < (end - GAP).timestamp()
+    return [] if is_old else jobs
+
+
+def _figure(soak: Soak, command: str) -> Figure:
+    ranked = _ranked(soak)
+    shown, others = ranked[:MAX_STRIPS], ranked[MAX_STRIPS:]
+    strips = {node: _strip(soak, [node]) for node in shown}
+    asked = Counter(node for one in soak.rounds for node in one.asked)
+    answered = Counter(node for one in soak.rounds for node in one.answered)
+    rows = [_row(soak, node, asked[node], answered[node]) for node in ranked]
+    if others:
+        strips[f"{count(len(others), 'other node')}"] = _strip(soak, others)
+    whole = sorted({one.subject for one in soak.events} - set(ranked))
+    if whole:
+        strips["no single node"] = _strip(soak, whole)
+    begin, end = (datetime.fromtimestamp(at, UTC) for at in soak.known.period)
+    courses = _courses(soak)
+    title = "Nodes under load"
+    svg = drawn.draw(title, strips, courses, MARKED, (begin, end))
+    table = Table(
+        *(NODES, rows, "", NODES[1:5], "Nodes under load, those with failures first"),
+        most=MAX_STRIPS,
+        command=f"{command} --json",
+    )
+    return Figure(
+        *("soak", title, svg, _caption(soak, len(ranked), len(others)), table),
+        {one.metric for one in soak.speeds},
+    )
+
+
+def _caption(soak: Soak, nodes: int, others: int) -> str:
+    begin, end = (when(datetime.fromtimestamp(at, UTC)) for at in soak.known.period)
+    below = f"; below: each round's median over the nodes, of {_most(soak)}" if soak.speeds else ""
+    rest = "; the last row of nodes: any of those with the fewest failures" if others else ""
+    return (
+        f"{count(nodes, 'node')} in {count(len(soak.rounds), 'round')} from {begin} to {end}; a "
+        f"mark is the begin of a failure; pauses of less than a hundredth of the time are not "
+        f"drawn{rest}{below}."
+    )
+
+
+def _most(soak: Soak) -> str:
+    """How many of the metrics have a curve."""
+    number = count(len(soak.speeds), "metric")
+    left = len(soak.speeds) > MAX_COURSES
+    return f"the {MAX_COURSES} of {number} that changed most" if left else number
+
+
+def _courses(soak: Soak) -> list[Course]:
+    """The metrics that changed most, each as a share of its median."""
+
+    def moved(one: Speed) -> float:
+        return -abs(one.change or 0.0)
+
+    return [
+        Course(
+            one.metric, [at.begin.timestamp() for at in one.shares], [at.share for at in one.shares]
+        )
+        for one in sorted(soak.speeds, key=moved)[:MAX_COURSES]
+    ]
+
+
+def _ranked(soak: Soak) -> list[str]:
+    """The nodes: most failures first, then those that were under load for the shortest time."""
+    counts = dict.fromkeys(soak.load, 0)
+    for one in soak.events:
+        if one.subject in counts:
+            counts[one.subject] += 1
+    return sorted(counts, key=lambda node: (-counts[node], seconds(soak.load[node]), node))
+
+
+def _strip(soak: Soak, subjects: Sequence[str]) -> Strip:
+    """Of several: when any was under load or down, and the failures of all."""
+    parts = [soak.known.nodes[one] for one in subjects if one in soak.known.nodes]
+    names, marks = set(subjects), dict[str, list[float]]()
+    for one in soak.events:
+        if one.subject in names:
+            marks.setdefault(one.kind, []).append(one.begin.timestamp())
+    return Strip(
+        union(*(soak.load.get(one, ()) for one in subjects)),
+        union(*(part.unscheduled for part in parts)),
+        union(*(part.scheduled for part in parts)),
+        marks,
+    )
+
+
+def _row(soak: Soak, node: str, asked: int, answered: int) -> tuple[str, ...]:
+    part = soak.known.nodes.get(node)
+    return (
+        *(to_rows("node", node), str(asked), str(answered)),
+        f"{seconds(soak.load[node]) / HOUR:.1f}",
+        f"{seconds(part.down) / HOUR:.2f}" if part else "-",
+        words.failures_of(soak, node) or "none",
+    )
