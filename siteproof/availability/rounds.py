@@ -17,6 +17,7 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import nodesets
 from siteproof.answers import expected
 from siteproof.answers.criterion import judge
+from siteproof.availability.definitions import Span
 from siteproof.record.clocks import moment_of
 from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import PEER, ends
@@ -99,9 +100,24 @@ def is_soak(jobs: Sequence[Header]) -> bool:
     return False
 
 
+def times_of(jobs: Sequence[Header]) -> dict[str, Span]:
+    """Begin and end of each session, in their order, whatever the clocks say.
+
+    None begins before the one before it, so that a clock that was set back makes no time longer.
+    """
+    found: dict[str, Span] = {}
+    latest = 0
+    in_order = sorted(jobs, key=lambda job: job.job_order)
+    for name, own in grouped((job.session, job) for job in in_order).items():
+        end = max(map(ended, own))
+        latest = max(min(map(began, own)), min(latest, end))
+        found[name] = latest, end
+    return found
+
+
 def began(job: Header) -> int:
-    """When the session began, by its name; without a time in it, when the job ended."""
-    return ended(job) if job.began is None else int(job.began)
+    """When the session began, by its name, but not after its job; without a time, as the job."""
+    return ended(job) if job.began is None else min(int(job.began), ended(job))
 
 
 def ended(job: Header) -> int:
@@ -112,11 +128,10 @@ def ended(job: Header) -> int:
 def sessions_of(jobs: Sequence[Header], found: Sequence[Sample]) -> list[Session]:
     """The rounds in their order, with the results of their jobs."""
     of_job = grouped((_file(sample.header), sample) for sample in found)
+    times = times_of(jobs)
     rounds: dict[str, Session] = {}
     for job in sorted(jobs, key=lambda job: job.job_order):
-        begin, end = began(job), ended(job)
-        one = rounds.setdefault(job.session, Session(job.session, begin, begin))
-        one.begin, one.end = min(begin, one.begin), max(end, one.end)
+        one = rounds.setdefault(job.session, Session(job.session, *times[job.session]))
         one.checks.add(job.check)
         _add_job(one, job, of_job.get(_file(job), ()))
     return list(rounds.values())

@@ -21,18 +21,19 @@ from siteproof.availability.rounds import (
     Round,
     Session,
     add_below,
-    began,
-    ended,
     is_soak,
     mix_of,
     moment,
     round_of,
     sessions_of,
+    times_of,
 )
 from siteproof.record import campaign, session_numbers
+from siteproof.record.clocks import moment_of
 from siteproof.record.finding import Finding, note
 from siteproof.record.grouped import grouped
-from siteproof.record.samples import Header, Sample
+from siteproof.record.samples import LAST_PLACE, PUBLISHED, Header, Sample
+from siteproof.record.samples import began as began_by_name
 from siteproof.record.sessions import Sessions
 from siteproof.record.severity import Verdict
 from siteproof.sites import Site
@@ -96,8 +97,8 @@ class Tally:
 class Soak:
     """What is known of a campaign as a soak. name: of the campaign.
 
-    load: of each node that was asked, when it was under load. unrecorded: sessions between the
-    first and the last round that have a number and no record: what they were is not known.
+    load: of each node that was asked, when it was under load. unrecorded: sessions after the
+    first round that have a number and no record: what they were is not known.
     known: the availability in that time, with these nodes only.
     """
 
@@ -139,14 +140,19 @@ def read(site: Site, sessions: Sessions, jobs: Sequence[Header], now: datetime) 
     lost = expected.unread_jobs(site, sessions)
     found += [one for own in lost.values() for one in own if one.header.session in names]
     known = overview.read(site, sessions.perflogs, period(jobs), int(now.timestamp()))
-    return of(site, jobs, found, known, _unrecorded(sessions, jobs), now.date())
+    made = of(site, jobs, found, known, _unrecorded(sessions, jobs, now), now.date())
+    return replace(made, findings=[*made.findings, *sessions.clock_findings])
 
 
-def jobs_of(sessions: Sessions, name: str) -> list[Header]:
-    """The jobs of a campaign's sessions. Raises UserError if the campaign is not known."""
+def jobs_of(sessions: Sessions, name: str, now: datetime) -> list[Header]:
+    """The jobs of a campaign's sessions. Raises UserError if the campaign is not known.
+
+    One that ended later than now, by its clock, counts as one that ends now.
+    """
     headers = [*sessions.headers, *sessions.unread]
     wanted, _ = campaign.choose(headers, campaign=name)
-    return _with_unread(headers, {header.session for header in headers if wanted(header)})
+    jobs = _with_unread(headers, {header.session for header in headers if wanted(header)})
+    return [replace(job, time=min(moment_of(job), now).isoformat()) for job in jobs]
 
 
 def newest(headers: Sequence[Header]) -> list[Header]:
@@ -159,24 +165,34 @@ def newest(headers: Sequence[Header]) -> list[Header]:
 
 def _with_unread(headers: Iterable[Header], sessions: Collection[str]) -> list[Header]:
     """The jobs of these sessions; one that cannot be read does not say its campaign."""
-    return [header for header in headers if header.session in sessions]
+    own = [header for header in headers if header.session in sessions]
+    return [header for header in own if header.mode != PUBLISHED]
 
 
 def period(jobs: Sequence[Header]) -> Span:
     """From the begin of the first round to the end of the last one."""
-    begin = min(map(began, jobs))
-    return begin, max(begin + 1, *map(ended, jobs))
+    times = list(times_of(jobs).values())
+    return times[0][0], max(times[0][0] + 1, *(end for _, end in times))
 
 
-def _unrecorded(sessions: Sessions, jobs: Sequence[Header]) -> list[str]:
-    """The sessions with a number between those of the rounds, and without any record."""
+def _unrecorded(sessions: Sessions, jobs: Sequence[Header], now: datetime) -> list[str]:
+    """The sessions with a number and without any record, from the first round to the next session.
+
+    Of those after the last round not one that may still run: for as long as the longest round.
+    """
     numbers = session_numbers.known(sessions.perflogs, sessions.system)
-    places = [job.place for job in jobs if job.place]
-    there = {header.session for header in (*sessions.headers, *sessions.unread)}
+    headers = [*sessions.headers, *sessions.unread]
+    there = {header.session for header in headers}
+    places = [job.place for job in jobs if job.place] or [0]
+    first, last = min(places), max(places)
+    following = min((h.place for h in headers if h.place > last), default=LAST_PLACE)
+    longest = max(end - begin for begin, end in times_of(jobs).values())
     return [
         name
-        for name, number in numbers.items()
-        if places and min(places) < number < max(places) and name not in there
+        for name, number in sorted(numbers.items(), key=lambda one: one[1])
+        if first < number < following
+        and name not in there
+        and (number < last or _began_at(name, 0) + longest < now.timestamp())
     ]
 
 
@@ -277,15 +293,15 @@ def _of_records(
             why = f"no record of it in session {one.name}"
             yield Event(Failure.MISSING, site.name, check, begin, end, 1, why)
     for session in unrecorded:
-        at = moment(_time_of(session, rounds))
+        at = moment(_began_at(session, rounds[0].begin))
         why = "it has a number and no record; its campaign is not known"
         yield Event(Failure.ROUND, session, "", at, at, 0, why)
 
 
-def _time_of(session: str, rounds: Sequence[Session]) -> int:
-    """When a session began; without a time in its name, when the first round did."""
-    header = Header(session, "", "", "", "", "", "")
-    return rounds[0].begin if header.began is None else int(header.began)
+def _began_at(session: str, unknown: int) -> int:
+    """When a session began, by its name; `unknown` without a time in it."""
+    at = began_by_name(session)
+    return unknown if at is None else int(at)
 
 
 def _tallies(soak: Soak, judged: int) -> list[Tally]:

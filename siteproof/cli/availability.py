@@ -135,7 +135,8 @@ class SoakAnswer:
     """The rounds of a campaign: what failed under load, and the speed over time.
 
     rounds: Its sessions, in their order.
-    unrecorded: Sessions between them that have a number and no record; their campaign is not known.
+    unrecorded: Sessions after the first, up to the next session with a record, that have a number
+        and no record; their campaign is not known.
     node_hours: Hours under load of all nodes together.
     load_hours: The same of each node: from the begin of a round to the end of the last job in which
         it answered.
@@ -231,7 +232,7 @@ def availability(system: str, begin: str, end: str, campaign: str, fetch: bool, 
         what = "a campaign has its own period"
         raise UserError("--campaign", what, hint="Leave out --from and --to")
     sessions = implausible.sessions_of(site) if campaign else None
-    jobs = soaks.jobs_of(sessions, campaign) if sessions else []
+    jobs = soaks.jobs_of(sessions, campaign, now) if sessions else []
     period = soaks.period(jobs) if jobs else _period(begin, end, now)
     if fetch:
         _fetch(site, period, int(now.timestamp()))

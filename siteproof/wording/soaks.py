@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from siteproof.availability.load_speeds import Speed
 from siteproof.availability.overview import percent
 from siteproof.availability.rounds import Round
@@ -60,12 +58,6 @@ def open_rounds(soak: Soak) -> list[str]:
     return found + [f"{name}: no record; its campaign is not known" for name in soak.unrecorded]
 
 
-def failures_of(soak: Soak, subject: str) -> str:
-    """1 node down, 2 wrong answer: of a node, or of the system."""
-    counts = Counter(one.kind.value for one in soak.events if one.subject == subject)
-    return ", ".join(f"{number} {kind}" for kind, number in counts.items())
-
-
 def event(one: Event) -> str:
     """n005: wrong answer, Hpl, 2 results, 2026-11-07 23:20 to 2026-11-08 00:20 UTC: a reason."""
     times = " to ".join(dict.fromkeys(f"{at:%Y-%m-%d %H:%M}" for at in (one.begin, one.end)))
@@ -75,7 +67,7 @@ def event(one: Event) -> str:
 
 
 def rounds(soak: Soak) -> str:
-    """40 rounds, 34 of them with an answer of each node that was asked; 103.2 node-hours …"""
+    """40 rounds, 34 with all answers; 103.2 node-hours under load."""
     return (
         f"{count(len(soak.rounds), 'round')}, {soak.whole_rounds} with all answers; "
         f"{soak.node_hours:.1f} node-hours under load"

@@ -14,6 +14,7 @@ from siteproof.availability.rounds import Failure, ended, is_soak
 from siteproof.availability.soak import Soak
 from siteproof.record.campaign import GAP
 from siteproof.record.clocks import moment_of
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import Header
 from siteproof.report.figure import strips as drawn
 from siteproof.report.figure.strips import Course, Strip
@@ -21,7 +22,7 @@ from siteproof.report.material import Material
 from siteproof.report.sections import Figure, Section, Table, limited_points, to_rows, when
 from siteproof.units import count
 from siteproof.wording import soaks as words
-from siteproof.wording.findings import warning
+from siteproof.wording.findings import full, warning
 from siteproof.wording.verdicts import own
 
 MAX_STRIPS, MAX_COURSES, MAX_POINTS, MAX_SPEEDS = 20, 4, 12, 20
@@ -64,6 +65,8 @@ def chapter(material: Material) -> Section | None:
         *(f"Not whole: {line}" for line in words.open_rounds(soak)),
     ]
     points = limited_points(points, MAX_POINTS) + [warning(why) for why in soak.findings]
+    if missing := soak.known.hours_missing():
+        points.append(f"Availability: {full(missing)}")
     lead = f"Campaign {soak.name}: {words.answer(soak)}."
     figure = _figure(soak, command)
     return Section("soak", "Soak", lead, [failures, speeds], [figure], points)
@@ -76,7 +79,7 @@ def _jobs(material: Material) -> Sequence[Header]:
     """
     judged, sessions = material.judged, material.sessions
     if judged.campaign:
-        jobs = soaks.jobs_of(sessions, judged.campaign)
+        jobs = soaks.jobs_of(sessions, judged.campaign, material.now)
         return jobs if is_soak(jobs) else []
     end = judged.as_of or material.now
     headers = [one for one in (*sessions.headers, *sessions.unread) if moment_of(one) <= end]
@@ -89,9 +92,6 @@ def _figure(soak: Soak, command: str) -> Figure:
     ranked = _ranked(soak)
     shown, others = ranked[:MAX_STRIPS], ranked[MAX_STRIPS:]
     strips = {node: _strip(soak, [node]) for node in shown}
-    asked = Counter(node for one in soak.rounds for node in one.asked)
-    answered = Counter(node for one in soak.rounds for node in one.answered)
-    rows = [_row(soak, node, asked[node], answered[node]) for node in ranked]
     if others:
         strips[f"{count(len(others), 'other node')}"] = _strip(soak, others)
     whole = sorted({one.subject for one in soak.events} - set(ranked))
@@ -102,14 +102,39 @@ def _figure(soak: Soak, command: str) -> Figure:
     title = "Nodes under load"
     svg = drawn.draw(title, strips, courses, MARKED, (begin, end))
     table = Table(
-        *(NODES, rows, "", NODES[1:5], "Nodes under load, those with failures first"),
+        *(
+            NODES,
+            _rows(soak, ranked),
+            "",
+            NODES[1:5],
+            "Nodes under load, those with failures first",
+        ),
         most=MAX_STRIPS,
         command=f"{command} --json",
     )
     return Figure(
         *("soak", title, svg, _caption(soak, len(ranked), len(others)), table),
-        {one.metric for one in soak.speeds},
+        {one.metric.partition(" ")[0] for one in soak.speeds},
     )
+
+
+def _rows(soak: Soak, nodes: Sequence[str]) -> list[tuple[str, ...]]:
+    """A row of NODES for each."""
+    asked = Counter(node for one in soak.rounds for node in one.asked)
+    answered = Counter(node for one in soak.rounds for node in one.answered)
+    failed = grouped((one.subject, one.kind.value) for one in soak.events)
+    rows = []
+    for node in nodes:
+        part, kinds = soak.known.nodes.get(node), Counter(failed.get(node, ()))
+        rows.append(
+            (
+                *(to_rows("node", node), str(asked[node]), str(answered[node])),
+                f"{seconds(soak.load[node]) / HOUR:.1f}",
+                f"{seconds(part.down) / HOUR:.2f}" if part else "-",
+                ", ".join(f"{number} {kind}" for kind, number in kinds.items()) or "none",
+            )
+        )
+    return rows
 
 
 def _caption(soak: Soak, nodes: int, others: int) -> str:
@@ -165,14 +190,4 @@ def _strip(soak: Soak, subjects: Sequence[str]) -> Strip:
         union(*(part.unscheduled for part in parts)),
         union(*(part.scheduled for part in parts)),
         marks,
-    )
-
-
-def _row(soak: Soak, node: str, asked: int, answered: int) -> tuple[str, ...]:
-    part = soak.known.nodes.get(node)
-    return (
-        *(to_rows("node", node), str(asked), str(answered)),
-        f"{seconds(soak.load[node]) / HOUR:.1f}",
-        f"{seconds(part.down) / HOUR:.2f}" if part else "-",
-        words.failures_of(soak, node) or "none",
     )

@@ -40,10 +40,10 @@ def read(tmp_path, monkeypatch):
     soaks.write_site(tmp_path / "sites")
     monkeypatch.setenv("SITEPROOF_SITES", str(tmp_path / "sites"))
 
-    def read(name="soak"):
+    def read(name="soak", now=NOW):
         site = sites.load("here")
         found = Sessions(tmp_path / "perflogs", "here", partial(implausible.checked, site))
-        return soak.read(site, found, soak.jobs_of(found, name), NOW)
+        return soak.read(site, found, soak.jobs_of(found, name, now), now)
 
     read.perflogs = tmp_path / "perflogs"
     return read
@@ -165,6 +165,42 @@ def test_speed_is_compared_at_both_ends_and_a_fading_one_drifts(read):
         assert (one.rounds, one.compared, one.effect, one.drifts) == (40, 10, "worse", True)
         assert one.change == pytest.approx(-0.075, abs=0.004)  # 30 of 40 rounds apart
         assert one.drift == pytest.approx(-0.1, abs=0.005)
+
+
+def test_a_last_round_without_a_record_is_named_unless_it_may_still_run(read):
+    soaks.write(read.perflogs, rounds=7, lost={6})
+    soaks.write_events(read.perflogs)
+    assert read().unrecorded == [session(6)]
+    running = datetime.fromtimestamp(begin(6) + 60, UTC)
+    assert not read(now=running).unrecorded
+    soaks.write(read.perflogs, rounds=9, lost={*range(7), 8}, campaign="other")
+    assert read().unrecorded == [session(6)]
+
+
+def test_a_clock_that_was_set_back_makes_no_round_longer(read):
+    soaks.write(read.perflogs, rounds=3)
+    soaks.write_events(read.perflogs)
+    for path in list((read.perflogs / "here/compute").glob(f"{session(1)}*")):
+        old = session(1).replace("2026", "1970")
+        path.with_name(path.name.replace(session(1), old)).write_text(
+            path.read_text().replace(session(1), old)
+        )
+        path.unlink()
+    found = read()
+    # Of each node: from the begin of the first round to the end of the second, and the third.
+    assert found.node_hours == pytest.approx(8 * (1200 + EVERY + 1200) / 3600)
+    assert found.known.period == (BEGIN, begin(2) + 1200)
+
+
+def test_a_clock_of_the_future_gives_no_hours(read):
+    soaks.write(read.perflogs, rounds=3)
+    soaks.write_events(read.perflogs)
+    path = next((read.perflogs / "here/compute").glob(f"{session(2)}.Hpl*"))
+    path.write_text(path.read_text().replace('"time":"2026', '"time":"2150'))
+    now = datetime.fromtimestamp(begin(2) + 1500, UTC)
+    found = read(now=now)
+    assert found.known.period[1] == int(now.timestamp()) and found.findings
+    assert found.node_hours == pytest.approx(8 * (1200 + 1200 + 1500) / 3600)
 
 
 def test_few_rounds_show_no_change_of_speed(read):
