@@ -32,6 +32,8 @@ AT_ONCE = 10  # seconds within which Slurm starts a step on idle nodes
 A_MOMENT = 5  # seconds that srun has to end after the last answer
 MAX_OUTPUT = 2**20  # bytes that are read of what nodes print
 RECENT = 10  # seconds for which the nodes' states count when jobs are laid out
+LOOK_AGAIN = 2  # seconds
+STARTING = 60  # seconds in which nodes register with a slurmctld that has just started
 SILENT = 4  # seconds after which a person is shown what is waited for
 SHORT = 30  # seconds, for queries that can be left out
 CLOCKS = 300  # seconds by which the clocks of this host and of slurmctld may differ
@@ -69,14 +71,24 @@ def node_states(nodes: NodeSet | None = None) -> dict[str, Node]:
 
 
 def recent_states() -> dict[str, Node]:
-    """As node_states, of at most RECENT seconds ago: a check of 10,000 nodes is 157 jobs."""
-    global _recent
+    """As node_states, of at most RECENT seconds ago: a check of 10,000 nodes is 157 jobs.
+
+    A slurmctld that has just started does not know its nodes yet, which is no fault of theirs: it
+    is asked again for up to STARTING seconds of this process.
+    """
+    global _recent, _patience
     if _recent is None or time.monotonic() - _recent[0] > RECENT:
-        _recent = time.monotonic(), node_states()
+        states = node_states()
+        while _patience > 0 and any(node.state.unasked for node in states.values()):
+            _patience -= LOOK_AGAIN
+            time.sleep(LOOK_AGAIN)
+            states = node_states()
+        _recent = time.monotonic(), states
     return _recent[1]
 
 
 _recent: tuple[float, dict[str, Node]] | None = None
+_patience = STARTING
 
 
 @functools.cache

@@ -171,6 +171,11 @@ class NodeState:
         return self.usable and self.base is Base.IDLE and not self.flags & _NOT_IDLE
 
     @property
+    def unasked(self) -> bool:
+        """Whether slurmctld has started and not heard of the node since."""
+        return self.base is Base.UNKNOWN and "UNKNOWN" in self.said.upper()
+
+    @property
     def reserved(self) -> bool:
         """Whether only jobs in a reservation may run on the node."""
         return bool(self.flags & _RESERVED)

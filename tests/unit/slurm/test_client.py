@@ -242,6 +242,17 @@ def test_jobs_that_are_laid_out_together_look_at_the_nodes_once(slurm, monkeypat
     assert len(slurm.calls()) == 2
 
 
+def test_nodes_that_a_new_slurmctld_does_not_know_yet_are_asked_for_again(slurm, monkeypatch):
+    monkeypatch.setattr(client, "LOOK_AGAIN", 0.01)
+    slurm("sinfo", "[ -e known ] && echo 'n1|idle|none' || echo 'n1|unknown*|none'; touch known")
+    assert client.recent_states()["n1"].state.idle
+    slurm("sinfo", "echo 'n1|unknown|none'")
+    monkeypatch.setattr(client, "RECENT", 0)
+    monkeypatch.setattr(client, "_patience", 0.03)
+    assert not client.recent_states()["n1"].state.usable
+    assert len(slurm.calls()) < 8
+
+
 @pytest.mark.deep
 def test_answers_of_nodes_are_read_when_there_are_more(slurm):
     slurm("srun", "echo n1 seen; sleep 0.4; echo n2 seen; sleep 0.4")
