@@ -94,11 +94,11 @@ def _unstated(site: Site, criterion: Criterion, entry: Metric) -> Finding | None
 
 def _without_application(site: Site, criterion: Criterion) -> Finding | None:
     """Why no program over several nodes answers it: its name, or its numbers of nodes."""
-    name, on = criterion.conditions.get(APPLICATION), criterion.conditions.get(NODES)
-    named = [one for key, one in site.system.scaling.items() if name is None or name.met_by(key)]
+    named, on = _named(site, criterion), criterion.conditions.get(NODES)
     if not named:
-        return note("system.yaml has no {key}", metric=criterion.metric, key=f"{SCALING}.{name}")
-    numbers = {number for one in named for number in one.nodes}
+        key = f"{SCALING}.{criterion.conditions[APPLICATION]}"
+        return note("system.yaml has no {key}", metric=criterion.metric, key=key)
+    numbers = {number for one in named.values() for number in one.nodes}
     if on and "all" not in numbers and not any(on.met_by(str(number)) for number in numbers):
         text = "no application of scaling in system.yaml runs on {nodes} nodes"
         return note(text, metric=criterion.metric, nodes=f"{on}")
@@ -107,12 +107,17 @@ def _without_application(site: Site, criterion: Criterion) -> Finding | None:
     return None
 
 
+def _named(site: Site, criterion: Criterion) -> dict[str, Scaled]:
+    """The programs over several nodes that a criterion names; all where it names none."""
+    name = criterion.conditions.get(APPLICATION)
+    return {k: one for k, one in site.system.scaling.items() if name is None or name.met_by(k)}
+
+
 def _of_no_program(site: Site, criterion: Criterion, entry: Metric) -> Finding | None:
     """Why none of the programs over several nodes that it may name yields its metric."""
     if SCALING not in entry.needs:
         return None
-    name = criterion.conditions.get(APPLICATION)
-    named = {k: one for k, one in site.system.scaling.items() if name is None or name.met_by(k)}
+    named = _named(site, criterion)
     if any(_yields(site, one, criterion.metric) for one in named.values()):
         return None
     text = "{applications} of scaling in system.yaml: no program that yields {metric}"

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from string import Formatter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from siteproof.errors import Mistake
 from siteproof.sites.key_types import Count, Model, Time, shaped

@@ -118,7 +118,7 @@ def _figure(soak: Soak, command: str) -> Figure:
     )
 
 
-def _rows(soak: Soak, nodes: Sequence[str]) -> list[tuple[str, ...]]:
+def _rows(soak: Soak, nodes: Sequence[str]) -> Sequence[tuple[str, ...]]:
     """A row of NODES for each."""
     asked = Counter(node for one in soak.rounds for node in one.asked)
     answered = Counter(node for one in soak.rounds for node in one.answered)

@@ -206,7 +206,11 @@ MISTAKES = [
     ("waives: F-HPL", "waives: F-HPLL", "(did you mean 'F-HPL'?)"),
     ("waives: F-HPL", "waives: everything", "'everything' is neither a criterion nor a metric"),
     ("wrong_answers: [invalid, checksum, unhealthy]", "wrong_answers: [timeout]", "'timeout'"),
-    ("wrong_answers: [invalid, checksum, unhealthy]", "wrong_answers: invalid", "W-FAN.wrong_answers"),
+    (
+        "wrong_answers: [invalid, checksum, unhealthy]",
+        "wrong_answers: invalid",
+        "W-FAN.wrong_answers",
+    ),
     ("expires: 2999-12-31", "expires: soon", "'soon' is not a date in W-FAN.expires"),
     ("  expires: 2999-12-31\n", "", "missing key 'expires' in W-FAN"),
     ("  owner: A. Colleague\n", "", "missing key 'owner' in W-FAN"),

@@ -112,12 +112,12 @@ def test_of_several_applications_each_counts_and_the_worst_decides_and_is_named(
 @rows(
     "conditions, metric, bound, told",
     [
-        ("application: floe", "printed", "1 count", "system.yaml has no scaling.floe"),
+        ("application: floe", "speed", "1 problems/h", "system.yaml has no scaling.floe"),
         (
             "application: flow, nodes: '8'",
-            *("printed", "1 count", "no application of scaling in system.yaml runs on 8 nodes"),
+            *("speed", "1 problems/h", "no application of scaling in system.yaml runs on 8 nodes"),
         ),
-        ("application: flow, nodes: '4'", "printed", "1 count", ""),
+        ("application: flow, nodes: '4'", "speed", "1 problems/h", ""),
         ("application: flow", "plateau", "4 nodes", ""),
         (
             "application: flow",
