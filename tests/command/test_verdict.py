@@ -193,7 +193,7 @@ def test_the_order_is_that_of_the_words_and_every_status_has_one():
     assert most_severe(reversed(Verdict)) is Verdict.FAIL
     assert most_severe([]) is None
     assert {"ok", *OF_STATUS} == samples.MEANINGS.keys()
-    assert WRONG == ("invalid", "checksum")
+    assert WRONG == ("invalid", "checksum", "unhealthy")
 
 
 def test_nothing_else_in_the_package_lists_verdicts_in_an_order_of_its_own():
