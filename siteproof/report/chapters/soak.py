@@ -123,7 +123,7 @@ def _rows(soak: Soak, nodes: Sequence[str]) -> Sequence[tuple[str, ...]]:
     asked = Counter(node for one in soak.rounds for node in one.asked)
     answered = Counter(node for one in soak.rounds for node in one.answered)
     failed = grouped((one.subject, one.kind.value) for one in soak.events)
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for node in nodes:
         part, kinds = soak.known.nodes.get(node), Counter(failed.get(node, ()))
         rows.append(
