@@ -112,12 +112,12 @@ def test_twenty_minutes_survive_a_slurmd_slurmctld_and_the_node_of_the_job(suite
     assert not suite.jobs()
     assert "Slurm does not answer" in soak.log, soak.log
     assert {s.node for s in suite.samples() if s.status == "node_lost"} <= {"node005"}
-    done = suite.on_login("availability", "--from", "25min", "--json")
+    done = suite.on_login("availability", "--from", "25m", "--json")
     rows = {one["name"]: one for one in json.loads(done.stdout)["subjects"]}
     assert rows["node005"]["failures"] == 1
     samples = suite.samples()
     assert {s.header.campaign for s in samples} == {CAMPAIGN}
-    assert len({s.header.session for s in samples}) >= 8, soak.rounds
+    assert len({s.header.session for s in samples}) >= 5, soak.rounds
 
 
 def slurmd_is_killed(suite, soak, node):
