@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from siteproof import files
+from siteproof import files, installed
 from siteproof.cli import shared
 from siteproof.cli.records import print_answer, print_wrapped
 from siteproof.cli.shared import flag, print_left_out, print_text, text_option, which_answers
@@ -114,10 +114,15 @@ def _keep(folder: Path, system: str) -> None:
 
 
 def _refuse_inputs(folder: Path) -> None:
-    """Refuse a folder of what pages are made from. Raises UserError."""
-    for top in (files.perflogs(), files.stages(), sites.folder()):
-        if folder.resolve().is_relative_to(top.resolve()):
+    """Refuse a folder of what pages are made from, or above it. Raises UserError."""
+    made_from, own = (files.perflogs(), files.stages(), sites.folder()), folder.resolve()
+    for top in made_from:
+        if own.is_relative_to(top.resolve()):
             what = f"{folder} is in {top}, from which the pages are made"
+            raise UserError("--site", what, hint="Name a folder that has nothing else")
+    for below in (*made_from, installed.SUITE):
+        if below.resolve().is_relative_to(own):
+            what = f"{folder} holds {below}, and not pages alone"
             raise UserError("--site", what, hint="Name a folder that has nothing else")
 
 

@@ -9,7 +9,7 @@ import subprocess
 import browser
 import pytest
 from asked import ask
-from clone import wait_for
+from clone import TOP, wait_for
 from fleets import CRITERIA, header, names, run_of, write_site
 from record import shared
 
@@ -131,6 +131,13 @@ def test_no_page_is_kept_where_samples_or_sites_are(place, here, tmp_path):
         code, text = ask("report", "--site", str(tmp_path / name))
         assert code == 2 and "from which the pages are made" in text
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("place", ["data", ".", TOP])
+def test_no_page_is_kept_in_the_folder_of_data_the_clone_or_what_holds_them(place, here, tmp_path):
+    code, text = ask("report", "--site", str(tmp_path / place))
+    assert code == 2 and "and not pages alone" in text and "\n" not in text
+    assert not (tmp_path / place / "index.html").exists()
 
 
 def test_two_operators_at_once_end_with_a_whole_folder(here, tmp_path):
