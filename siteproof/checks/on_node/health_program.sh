@@ -265,10 +265,20 @@ note() { # append the state to the record if it is another than the last one
         take_out || { problem="not drained, as Slurm does not answer"; return; }
     fi
     if [ -e health ] && [ "$(stat -c %s health)" -ge $LARGEST ]; then
-        mv -f health health.old
+        rotate
     fi
     { printf '%s %s\n' "$(date +%s)" "$state" >>health; } 2>/dev/null ||
         problem="$record cannot be written"
+}
+
+rotate() { # of two at the same time one finds the record that the other has begun: it puts it back
+    mv -f health "health.$$" 2>/dev/null || return 0
+    if [ "$(stat -c %s "health.$$")" -ge $LARGEST ]; then
+        mv -f "health.$$" health.old
+    else
+        cat "health.$$" >>health
+        rm -f "health.$$"
+    fi
 }
 
 report() { # for the check NodeHealth: the state, and what the record has

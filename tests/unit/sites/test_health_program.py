@@ -193,6 +193,18 @@ def test_only_changes_are_recorded(node):
     assert "record 1 BAD" not in node.run("--report").stdout
 
 
+def test_of_two_that_rename_a_large_record_at_the_same_time_none_is_lost(node):
+    node.run()
+    large = f"1 BAD {'x' * 399}\n" * 200
+    (node.spool / "health").write_text(large)
+    first = "mv -f health health.old; echo '2 BAD rival' >health"  # another has done it meanwhile
+    text = health_program.text(load("fullest"), "compute")
+    node.run(text=text.replace("    mv -f health ", f"    {first}; mv -f health ", 1))
+    assert (node.spool / "health.old").read_text() == large
+    assert sorted(node.recorded()) == ["BAD rival", "OK"]
+    assert {path.name for path in node.spool.iterdir()} == {"health", "health.old"}
+
+
 def test_a_path_that_echo_would_change_is_one_line_and_recorded_once(node):
     for path in ("/a b", "/a\\c/x", "/a\nb"):
         text = health_program.text(_with_scratch(load("fullest"), path), "compute")
