@@ -3,12 +3,12 @@
 import reframe as rfm
 
 from siteproof.checks import TogetherCheck
-from siteproof.parsers import mpi_together, osu
+from siteproof.parsers import imb, mpi_together, osu
 
 
 @rfm.simple_test
 class Collectives(TogetherCheck):
-    """OSU or mpi4py, the first that is there; -S Collectives.program chooses.
+    """OSU, IMB or mpi4py, the first that is there; -S Collectives.program chooses.
 
     One run gives all sizes, so that each has its own value with the dimension `size`.
     """
@@ -16,8 +16,8 @@ class Collectives(TogetherCheck):
     descr = "Collectives of MPI on 2, 4, 8 ... all nodes"
     tool = "collectives"
     script = "collectives.sh"
-    features = ("osu", "mpi4py")
-    parsers = {"osu": osu, "mpi4py": mpi_together}
+    features = ("osu", "imb", "mpi4py")
+    parsers = {"osu": osu, "imb": imb, "mpi4py": mpi_together}
     derive = "network.collectives"
     metrics = ("barrier", "bcast", "allreduce", "allgather", "alltoall")
     headline = metrics

@@ -1,8 +1,9 @@
-"""IMB-MPI1 PingPong (Intel MPI Benchmarks 2019 and later): text in, readings out.
+"""IMB-MPI1 PingPong and collectives (Intel MPI Benchmarks 2019 and later): text in, readings out.
 
-t is half a round trip. Its Mbytes are 10**6 bytes (2**20 before 2018; that is refused, since rate,
-size and time do not agree then). IMB exits with 0 if it had too few processes, if it does not know
-the benchmark (it then runs all of them), and if its time limit was reached.
+t of PingPong is half a round trip, t_avg of a collective the mean over the ranks. Its Mbytes are
+10**6 bytes (2**20 before 2018; that is refused, since rate, size and time do not agree then). IMB
+exits with 0 if it had too few processes, if it does not know the benchmark (it then runs all of
+them), and if its time limit was reached.
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ import re
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lines, values
 
-NEEDS = "'IMB-MPI1 PingPong' of Intel MPI Benchmarks 2019 or later, on two processes"
+NEEDS = (
+    "'IMB-MPI1 PingPong' of Intel MPI Benchmarks 2019 or later, on two processes; or a collective"
+)
+
+COLLECTIVES = ("Allreduce", "Alltoall", "Allgather", "Bcast", "Barrier")
 
 END = "\n# All processes entering MPI_Finalize"
 LONGEST = 100  # characters of a message
@@ -21,6 +26,14 @@ _FAILED = re.compile(r"Invalid benchmark name .*|# !! Benchmark .* invalid for .
 _BENCHMARK = re.compile(r"^# Benchmarking (\S+)[ \t\r]*$", re.MULTILINE)
 _PROCESSES = re.compile(r"^# #processes = ([0-9]{1,9})[ \t\r]*$", re.MULTILINE)
 _HEADER = re.compile(r"^ +#bytes +#repetitions +t\[usec\] +Mbytes/sec[ \t\r]*$", re.MULTILINE)
+_OF_RANKS = re.compile(
+    r"^ +(#bytes +)?#repetitions +t_min\[usec\] +t_max\[usec\] +t_avg\[usec\][ \t\r]*$",
+    re.MULTILINE,
+)
+_TIMES = re.compile(
+    r"^ +(?:([0-9]{1,12}) +)?([0-9]{1,12}) +([0-9]\S*) +([0-9]\S*) +([0-9]\S*)[ \t\r]*\n",
+    re.MULTILINE,
+)
 _ROW = re.compile(
     r"^ +([0-9]{1,12}) +([0-9]{1,12}) +([0-9]\S*) +([0-9]\S*)[ \t\r]*\n", re.MULTILINE
 )
@@ -30,33 +43,66 @@ _VERSION = re.compile(r"^# +Intel\(R\) MPI Benchmarks ([0-9][0-9.]{0,20})", re.M
 
 
 def parse(text: str) -> list[Reading]:
-    """latency (us) and bandwidth (MB/s) with dims {"size": bytes}.
+    """latency (us) and bandwidth (MB/s), or a collective (us), with dims {"size": bytes}.
 
     A bandwidth that is printed as 0.00 (of an empty message, or too small for two decimals) is left
-    out. Raises OutputError: `generic` with IMB's message if it did not run PingPong.
+    out, and of a collective the empty message. Raises OutputError: `generic` with IMB's message if
+    it ran nothing.
     """
     for line in lines.harmless(text):
         if _FAILED.fullmatch(line):
             raise OutputError(f"imb: {line.strip('# !')[:LONGEST]}", "generic")
-    if (names := _BENCHMARK.findall(text)) != ["PingPong"]:
+    names = _BENCHMARK.findall(text)
+    if len(names) != 1 or names[0] not in ("PingPong", *COLLECTIVES):
         ran = ", ".join(names[:5]) or "none"
-        raise OutputError(f"imb: benchmarks that ran: {ran[:LONGEST]}; expected one PingPong")
+        known = f"PingPong, {', '.join(COLLECTIVES)}"
+        raise OutputError(f"imb: benchmarks that ran: {ran[:LONGEST]}; expected one of {known}")
     if len(_VERSION.findall(text)) != 1:
         raise OutputError("imb: not exactly one heading of Intel MPI Benchmarks")
-    if _PROCESSES.findall(text) != ["2"] or "additional processes waiting" in text:
+    if "additional processes waiting" in text:
+        raise OutputError("imb: not all processes took part")
+    if END not in text:
+        raise OutputError("imb: cut off before 'All processes entering MPI_Finalize'")
+    return _ping_pong(text) if names == ["PingPong"] else _collective(text, names[0])
+
+
+def _ping_pong(text: str) -> list[Reading]:
+    if _PROCESSES.findall(text) != ["2"]:
         raise OutputError("imb: not exactly two processes")
     if len(_HEADER.findall(text)) != 1:
         raise OutputError("imb: no table of t[usec] and Mbytes/sec")
-    if END not in text:
-        raise OutputError("imb: cut off before 'All processes entering MPI_Finalize'")
     rows = _ROW.findall(text)
     _sizes(text, [int(size) for size, *_ in rows])
     return [reading for size, _, time, rate in rows for reading in _row(size, time, rate)]
 
 
 def conditions(text: str) -> dict[str, str]:
-    """IMB's version."""
-    return values.printed({"version": _VERSION}, text)
+    """IMB's version; of a collective that it has not looked at what arrived (validated)."""
+    unseen = {"validated": "no"} if _OF_RANKS.search(text) else {}
+    return {**values.printed({"version": _VERSION}, text), **unseen}
+
+
+def _collective(text: str, name: str) -> list[Reading]:
+    """The mean over the ranks, of each size that is not 0."""
+    (processes,) = values.one("imb: numbers of processes", _PROCESSES, text)
+    if int(processes) < 2:
+        raise OutputError("imb: one process is no collective")
+    has_sizes = values.only("imb", "tables of t_avg[usec]", _OF_RANKS.findall(text))
+    rows = _TIMES.findall(text)
+    if any(bool(size) != bool(has_sizes) for size, *_ in rows):
+        raise OutputError("imb: a row that does not fit the table's heading")
+    metric = name.lower()
+    if not has_sizes:
+        *_, mean = values.only("imb", f"times of {name}", rows)
+        return [Reading(metric, values.positive(f"imb: {metric}", mean), "us")]
+    _sizes(text, [int(size) for size, *_ in rows])
+    return [
+        Reading(
+            metric, values.positive(f"imb: {metric} of {size} bytes", mean), "us", {"size": size}
+        )
+        for size, *_, mean in rows
+        if int(size)
+    ]
 
 
 def _sizes(text: str, sizes: list[int]) -> None:

@@ -279,6 +279,37 @@ point_limit: 1m
     assert "messages need two ranks (tasks: 2), and the point has 1" in lines[0]["why"]
 
 
+@pytest.mark.skipif(not MPI, reason="NOT TESTED: no mpirun")
+@pytest.mark.parametrize("program", ["mpi4py", "imb"])
+def test_five_collectives_of_all_sizes_over_the_ranks_of_a_point(program, sweep, world):
+    pytest.importorskip("mpi4py")
+    if program == "imb":
+        if not (installed := shutil.which("IMB-MPI1")):
+            pytest.skip("NOT TESTED: IMB-MPI1 is not installed")
+        (world.bin / "IMB-MPI1").symlink_to(installed)
+    done, header, lines = sweep(
+        """\
+description: Small
+tool: collectives
+axes: {tasks: [2], tasks_per_node: 2, size: [64 B]}
+against: size
+point_limit: 1m
+""",
+        "-S",
+        f"program={program}",
+    )
+    assert done.code == 0, [line.get("why") for line in lines]
+    sizes = {}
+    for line in lines:
+        sizes.setdefault(line["metric"], []).append(line["dims"].get("size"))
+    whole = ["16", "32", "64", "8"]
+    assert {name.partition(".")[2]: sorted(found, key=str) for name, found in sizes.items()} == {
+        "barrier": [None],
+        **dict.fromkeys(("bcast", "allreduce", "allgather", "alltoall"), whole),
+    }
+    assert header["conditions"]["program"] == program
+
+
 def test_what_measures_messages_shares_how_it_chooses_notes_and_starts():
     scripts = {p.name: p.read_text() for p in (TOP / "checks/network").glob("*.sh")}
     of_messages = {name: text for name, text in scripts.items() if "/messages.sh" in text}

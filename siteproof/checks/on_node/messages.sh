@@ -94,10 +94,11 @@ osu() { # BENCHMARK ITERATIONS
     by_size "$@"
 }
 
-imb() {
+imb() { # [BENCHMARK [OPTION...]]
     powers=$(awk -v a="$SMALLEST" -v b="$LARGEST" \
         'BEGIN { printf "%.0f:%.0f", log(a) / log(2), log(b) / log(2) }')
-    placed IMB-MPI1 PingPong -msglog "$powers" -iter "$ITERATIONS"
+    [ $# -gt 0 ] || set -- PingPong
+    placed IMB-MPI1 "$@" -msglog "$powers" -iter "$ITERATIONS"
 }
 
 mpi4py() { # the table does not show who has sent to whom
