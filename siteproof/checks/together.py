@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import variable
 
 from siteproof.answers import required
 from siteproof.checks import session
 from siteproof.checks.sweep import SweepCheck
+from siteproof.record.manifest import Manifest
+from siteproof.record.samples import SWITCHES
+from siteproof.slurm import client
 
 
 class TogetherCheck(SweepCheck, special=True):
@@ -36,6 +40,16 @@ class TogetherCheck(SweepCheck, special=True):
         self.whole, self.named = counts, named
         nodes = sorted(counts | named)
         return [{"tasks": str(count)} for count in nodes if count >= self.fewest]
+
+    def make_plan(self, nodes: NodeSet, lost: dict[str, str]) -> Manifest:
+        """With the switches of Slurm's topology.conf and their nodes."""
+        plan = super().make_plan(nodes, lost)
+        there = client.switches() if self.on_slurm and not self.is_dry_run() else {}
+        own = {name: below & nodes for name, below in there.items()}
+        named = " ".join(f"{name}={below}" for name, below in own.items() if below)
+        if named:
+            plan.provenance = {**plan.provenance, SWITCHES: named}
+        return plan
 
     def settings(self) -> dict[str, str]:
         """Which program, and how often it repeats."""

@@ -8,6 +8,7 @@ answer even if other trials were good.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
@@ -24,7 +25,7 @@ from siteproof.record import campaign, finding, series
 from siteproof.record.finding import Detail, Finding, Kind
 from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import PEER, as_pair, by_point, job, link_of, of_pairs
-from siteproof.record.samples import Header, Sample
+from siteproof.record.samples import SWITCHES, Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.record.severity import WRONG, broke
 from siteproof.sites import Criterion, Metric, Site, pairs
@@ -341,6 +342,7 @@ def _matrix(site: Site, metric: str, key: Key, samples: Sequence[Sample]) -> Mat
     missing = {p: why for p, why in missing.items() if p not in values and p not in tried.failed}
     limiting = limits(site, metric, link, tried.newest) if tried.newest else {}
     conditions = ", ".join(f"{k} {v}" for k, v in key[1])
+    groups = groups_of(site, samples)
     at, grades = site.system.links.get(link), grades_of(site, metric, link, entry.unit)
     broken = _broken(metric, values, grades, limiting)
     hubs = frozenset(pairs.servers(site, at)) if at and at.pattern in STARS else frozenset()
@@ -352,21 +354,33 @@ def _matrix(site: Site, metric: str, key: Key, samples: Sequence[Sample]) -> Mat
         values,
         tried.failed,
         missing,
-        _blame(site, entry, hubs, values, tried.failed, broken),
+        _blame(entry, hubs, values, tried.failed, broken, groups.values()),
         series.is_speed(entry) or bool(limiting) or bool(tried.failed),
         broken,
         hubs,
         bool(limiting) or grades.critical is not None,
         grades,
-        *_between(site, entry, values),
+        *_between(entry, values, groups),
     )
 
 
+def groups_of(site: Site, samples: Iterable[Sample]) -> dict[str, frozenset[str]]:
+    """The groups that the site names, or else the switches that Slurm named for the newest job."""
+    if site.system.groups:
+        return {name: frozenset(site.system.group(name)) for name in site.system.groups}
+    newest = max(samples, key=_time, default=None)
+    each = newest.header.provenance.get(SWITCHES, "").split() if newest else []
+    found = {}
+    for name, _, nodes in (one.partition("=") for one in each):
+        with suppress(ValueError):
+            found[name] = frozenset(nodesets.parse(nodes))
+    return found
+
+
 def _between(
-    site: Site, entry: Metric, values: Mapping[Pair, float]
+    entry: Metric, values: Mapping[Pair, float], groups: Mapping[str, frozenset[str]]
 ) -> tuple[dict[Pair, float], Blame | None]:
     """The values between three groups or more, and which of them explain bad ones."""
-    groups = {name: frozenset(site.system.group(name)) for name in site.system.groups}
     found = over_groups(values, entry.better, groups) if series.is_speed(entry) else {}
     return (found, blame(found, entry.better)) if len(found) > 1 else ({}, None)
 
@@ -407,21 +421,20 @@ def _expected(site: Site, name: str, both: bool) -> list[Pair]:
 
 
 def _blame(
-    site: Site,
     entry: Metric,
     hubs: frozenset[str],
     values: Mapping[Pair, float],
     failed: Mapping[Pair, Sample],
     broken: Mapping[Pair, Finding],
+    groups: Iterable[frozenset[str]],
 ) -> Blame:
     """Speeds are compared with each other; of other values only those are bad that break a rule.
 
     There a pair counts as 1, and as nothing where it is bad.
     """
     vain = dict.fromkeys(failed)
-    groups = [frozenset(site.system.group(name)) for name in site.system.groups]
     if series.is_speed(entry):
-        return blame({**values, **vain}, entry.better, hubs=hubs, broken=broken, groups=groups)
+        return blame({**values, **vain}, entry.better, hubs=hubs, broken=broken, groups=[*groups])
     marks = {pair: None if pair in broken else 1.0 for pair in values}
     return blame(marks | vain, "higher", hubs=hubs)
 

@@ -52,6 +52,7 @@ IMPLAUSIBLE = "implausible"  # the record has a value (siteproof.answers.implaus
 STATUSES = tuple(status for status in MEANINGS if status not in (LOST, IMPLAUSIBLE))
 INTERRUPTED = "interrupted"  # somebody ended the job; the status does not concern the node
 NODE_LOST = "node_lost"
+SWITCHES = "switches"  # provenance: `NAME=NODES` of each, as Slurm has them
 UNREAD = "unread"  # provenance: the file whose header cannot be read, in place of all else
 TOOL_MISSING = "tool_missing"  # the program is not installed where the check ran
 NOT_RUN = (TOOL_MISSING, INTERRUPTED, NODE_LOST, LOST, "generic")  # none shows that one is there

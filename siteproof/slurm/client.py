@@ -283,6 +283,12 @@ def settings() -> dict[str, str]:
 
 
 @functools.cache
+def switches() -> dict[str, NodeSet]:
+    """The nodes of each switch of topology.conf that has nodes itself; none without an answer."""
+    return records.parse_switches(_printed_by(("scontrol", "-o", "show", "topology")))
+
+
+@functools.cache
 def hosts() -> dict[str, list[str]]:
     """Each node's host names and addresses in Slurm. Raises UserError."""
     return records.parse_hosts(_ask(["sinfo", "-h", "-N", "-o", records.HOSTS_FORMAT]))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ClusterShell.NodeSet import NodeSet
@@ -19,6 +20,7 @@ from siteproof.errors import UserError, harmless
 from siteproof.slurm.spelling import Flag, NodeState, node_state
 
 EVENTS_FORMAT = "Cluster,NodeName,TimeStart,TimeEnd,State,StateRaw,Reason"
+_SWITCH = re.compile(r"^SwitchName=([\w.-]{1,100}) Level=0 .*?\bNodes=(\S+)", re.MULTILINE)
 _EVENT_LINE = re.compile(
     r"([^|\n]{1,250})\|([^|\n]{0,250})\|([0-9]{1,11})\|([0-9]{1,11}|Unknown)\|"
     r"([^|\n]{0,100})\|([0-9]{0,10})\|(.*)"
@@ -183,6 +185,15 @@ def parse_settings(text: str) -> dict[str, str]:
     """Read `scontrol show config`."""
     rows = (line.partition("=") for line in text.splitlines())
     return {key.strip(): value.strip() for key, found, value in rows if found}
+
+
+def parse_switches(text: str) -> dict[str, NodeSet]:
+    """Read `scontrol show topology`: the nodes of each switch that has nodes itself."""
+    found = {}
+    for name, nodes in _SWITCH.findall(text):
+        with suppress(ValueError):
+            found[name] = nodesets.parse(nodes)
+    return found
 
 
 def parse_nodes(text: str) -> dict[str, Node]:

@@ -131,6 +131,18 @@ def test_a_slurm_that_does_not_answer_is_asked_for_the_name_of_the_cluster_once(
     assert len(slurm.calls()) == 1
 
 
+def test_the_switches_of_nodes_are_the_lowest_ones_of_the_topology(slurm):
+    client.switches.cache_clear()
+    below = "SwitchName={} Level=0 LinkSpeed=1 Nodes=n[{}]"
+    above = "SwitchName=core Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=leaf[1-2]"
+    lines = [below.format("leaf1", "1-2"), below.format("leaf2", "3-4"), above]
+    slurm("scontrol", f"printf '%s\\n' {' '.join(map(repr, lines))}")
+    assert {name: str(on) for name, on in client.switches().items()} == {
+        "leaf1": "n[1-2]",
+        "leaf2": "n[3-4]",
+    }
+
+
 def test_who_this_user_is_is_no_variable(monkeypatch):
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.setenv(name, "somebody")
