@@ -44,9 +44,11 @@ def _table() -> dict[str, tuple[str, Fraction]]:
         for bit in ("b", "bit"):
             units[f"{prefix}{bit}/s"] = ("rate", Fraction(factor, 8))
         units[f"{prefix}FLOPS"] = ("flops", Fraction(factor))
+        units[f"{prefix}OPS"] = ("whole-number operations a second", Fraction(factor))
         units[f"{prefix}Hz"] = ("frequency", Fraction(factor))
         units[f"{prefix}IOPS"] = ("iops", Fraction(factor))
         units[f"{prefix}J"] = ("electrical energy", Fraction(factor))
+        units[f"{prefix}W"] = ("electrical power", Fraction(factor))
         for kind, unit in COUNTED.items():
             units[f"{prefix}{unit}"] = (kind, Fraction(factor))
     for name, seconds in {
@@ -64,6 +66,7 @@ def _table() -> dict[str, tuple[str, Fraction]]:
     units["h/month"] = ("hours a month", Fraction(1))
     units["energies/h"] = (ENERGY_RATE, Fraction(1))
     units["problems/h"] = (PROBLEM_RATE, Fraction(1))
+    units["C"] = ("temperature", Fraction(1))
     units["kWh"] = ("electrical energy", Fraction(3_600_000))
     units["hartree"] = ("energy", Fraction(1))
     units["kJ/mol"] = ("molar energy", Fraction(1))

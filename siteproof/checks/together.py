@@ -19,7 +19,7 @@ class TogetherCheck(SweepCheck, special=True):
     """A check over all nodes of a partition that can take a job.
 
     A check defines, in addition to what SweepCheck needs: `fewest` nodes that it needs; `growing`,
-    whether it also runs on 2, 4, 8, ... of them.
+    whether it also runs on 2, 4, 8, ... of them (and on 1, where that is enough).
     """
 
     program = variable(str, value="")  # of `parsers`; empty: the first that is installed
@@ -36,7 +36,8 @@ class TogetherCheck(SweepCheck, special=True):
         points = required.points(session.current().site, self.planned_job())
         named = {int(values["tasks"]) for values in points if "tasks" in values}
         if self.growing:
-            named |= {2**power for power in range(1, max(counts, default=0).bit_length())}
+            powers = range(self.fewest.bit_length() - 1, max(counts, default=0).bit_length())
+            named |= {2**power for power in powers}
         self.whole, self.named = counts, named
         nodes = sorted(counts | named)
         return [{"tasks": str(count)} for count in nodes if count >= self.fewest]

@@ -266,7 +266,7 @@ def _source(metrics: Sequence[Metric]) -> str:
         return "No check of its own: computed when it is read, or evidence."
     tree = ast.parse((CLONE / own.file).read_text(encoding="utf-8"))
     bases = [
-        ast.unparse(one.bases[0])
+        ast.unparse(one.bases[-1])  # a mixin comes first
         for one in tree.body
         if isinstance(one, ast.ClassDef) and one.name == own.check
     ]

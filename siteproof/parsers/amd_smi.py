@@ -1,0 +1,65 @@
+"""amd-smi metric --ecc --pcie --json of ROCm 6 and 7, and the kernel's events of amdgpu.
+
+Lines `raw amd` and `event`, as checks/gpu/gpu_health.sh prints them. Newer versions have the list
+of GPUs below "gpu_data", and some values as {"value": 16, "unit": ""}.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading, count, jsontext, lines
+
+NEEDS = "the output of gpu_health.sh of Siteproof, up to its last line"
+
+END, TOOL = "gpu_health", "amd_smi"
+COUNTS = {
+    ("ecc", "total_correctable_count"): "ecc_corrected",
+    ("ecc", "total_uncorrectable_count"): "ecc_uncorrected",
+    ("pcie", "width"): "link_width",
+}
+ABSENT = "N/A"
+SINCE = "events since the boot"
+_EVENT = re.compile(r"event .*amdgpu [0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]: .*")
+
+
+def parse(text: str) -> list[Reading]:
+    """gpus; unreadable, with a text `unread` each; of each `gpu` ecc_corrected, ecc_uncorrected and
+    link_width; events of the node's GPUs together: amd-smi's table has no address.
+
+    Raises OutputError: cut off, or no GPU.
+    """
+    printed = lines.whole(text, END)
+    body = "\n".join(line[8:] for line in printed if line.startswith("raw amd "))
+    listed, rest = jsontext.load(TOOL, '{"gpu_data": ' + body + "}" if body[:1] == "[" else body)
+    gpus = jsontext.rows(TOOL, listed, "gpu_data")
+    if rest or not gpus:
+        raise OutputError(f"{TOOL}: not one list of GPUs")
+    each = [reading for gpu in gpus for reading in _of_gpu(gpu)]
+    if len({(r.metric, *r.dims.values()) for r in each}) < len(each):
+        raise OutputError(f"{TOOL}: a GPU twice")
+    unread = sum(r.metric == "unread" for r in each)
+    found = [count("gpus", len(gpus)), count("unreadable", unread), *each]
+    if SINCE in printed:
+        found.append(count("events", sum(bool(_EVENT.fullmatch(line)) for line in printed)))
+    return found
+
+
+def _of_gpu(gpu: jsontext.Object) -> Iterator[Reading]:
+    dims = {"gpu": str(gpu.get("gpu"))}
+    for (part, key), metric in COUNTS.items():
+        cell = _plain(gpu, part, key)
+        if cell.isdecimal() and len(cell) < 20:
+            yield Reading(metric, Decimal(cell), "count", dims)
+        elif cell != ABSENT:
+            yield Reading("unread", cell[:60], "text", {**dims, "field": f"{part}.{key}"})
+
+
+def _plain(gpu: jsontext.Object, part: str, key: str) -> str:
+    """A value with or without a unit; what is not there is absent."""
+    own = gpu.get(part)
+    cell = own.get(key, ABSENT) if isinstance(own, dict) else ABSENT
+    return str(cell.get("value") if isinstance(cell, dict) else cell)

@@ -1,0 +1,55 @@
+"""Clocks, power and temperature of GPUs, read each second by gpu.sh while they work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from statistics import median
+
+from siteproof.errors import OutputError
+from siteproof.parsers import Reading, lines, values
+
+END = "gpu_state"
+FIELDS = ("clock", "power", "temperature")
+UNITS = {"clock": "MHz", "power": "W", "temperature": "C"}
+OF_ALL: dict[str, Callable[[Sequence[Decimal]], Decimal]] = {
+    "clock": median,
+    "power": median,
+    "temperature": max,
+}
+BUSY = Decimal("0.5")  # of its highest power: a GPU above it works, and below it waits
+
+
+def parse(text: str) -> list[Reading]:
+    """Of each `gpu` the median clock (MHz) and power (W) while it worked, and the highest
+    temperature (C). A field that a GPU does not have ([N/A]) has no reading.
+
+    Raises OutputError where it is cut off, or a line has other fields.
+    """
+    read: dict[str, list[list[str]]] = {}
+    for line in lines.whole(text, END):
+        gpu, *cells = (cell.strip() for cell in line.split(","))
+        if not gpu.isdecimal() or len(cells) != len(FIELDS):
+            raise OutputError(f"gpu_state: no GPU with {', '.join(FIELDS)} in '{line[:60]}'")
+        read.setdefault(gpu[:9], []).append(cells)
+    return [reading for gpu, rows in read.items() for reading in _of_gpu(gpu, rows)]
+
+
+def _of_gpu(gpu: str, rows: list[list[str]]) -> list[Reading]:
+    power = [_number(row[1]) or Decimal(0) for row in rows]
+    busy = [row for row, own in zip(rows, power, strict=True) if own >= BUSY * max(power)]
+    found = []
+    for field, cells in zip(FIELDS, zip(*busy, strict=True), strict=True):
+        numbers = [value for cell in cells if (value := _number(cell)) is not None]
+        if numbers:
+            value = OF_ALL[field](numbers)
+            found.append(Reading(field, value, UNITS[field], {"gpu": gpu}))
+    return found
+
+
+def _number(cell: str) -> Decimal | None:
+    """None for [N/A], [Not Supported], ERR! and the like: what is measured does not need it."""
+    try:
+        return values.number("gpu_state", cell)
+    except OutputError:
+        return None
