@@ -9,6 +9,7 @@ from clone import World
 from hypothesis import HealthCheck, settings
 
 from siteproof import files
+from siteproof.slurm import client
 
 os.environ.pop("SITEPROOF_CAMPAIGN", None)
 os.environ["COLUMNS"] = "132"  # tables; records have tests of their own
@@ -48,9 +49,11 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True)
 def of_its_own(tmp_path_factory, monkeypatch):
-    """Derived files of a test are nobody else's, nor are the users that a site of it trusts."""
+    """Derived files, the users that a site trusts and what Slurm answered are of one test."""
     files._trusted.clear()
     files.left_out.clear()
+    for asked_once in (client.settings, client.cluster_name, client.switches):
+        asked_once.cache_clear()
     monkeypatch.setenv("SITEPROOF_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
 
 

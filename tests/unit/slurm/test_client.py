@@ -19,8 +19,7 @@ def slurm(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     client.first_look.cache_clear()
     monkeypatch.setattr(client, "_recent", None)
-    for cached in (client.reserved, client.settings, client.cluster_name):
-        cached.cache_clear()
+    client.reserved.cache_clear()
 
     def program(name, text):
         path = tmp_path / name
@@ -132,7 +131,6 @@ def test_a_slurm_that_does_not_answer_is_asked_for_the_name_of_the_cluster_once(
 
 
 def test_the_switches_of_nodes_are_the_lowest_ones_of_the_topology(slurm):
-    client.switches.cache_clear()
     below = "SwitchName={} Level=0 LinkSpeed=1 Nodes=n[{}]"
     above = "SwitchName=core Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=leaf[1-2]"
     lines = [below.format("leaf1", "1-2"), below.format("leaf2", "3-4"), above]
