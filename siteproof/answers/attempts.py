@@ -297,7 +297,8 @@ def each_place(
 
 def _of_job(have: Sequence[Mapping[str, str]]) -> str:
     """By what jobs with these conditions are apart: file system or service; empty: by neither."""
-    return next((name for name in pair_units.OF_JOB if any(name in one for one in have)), "")
+    names = set[str]().union(*have)
+    return next((name for name in pair_units.OF_JOB if name in names), "")
 
 
 def not_taken_back(criterion: Criterion | Baseline, attempts: Sequence[Sample]) -> Sequence[Sample]:

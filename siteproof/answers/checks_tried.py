@@ -140,11 +140,13 @@ def _strike_off(left: Mapping[str, set[str]], mode: str, ended: Iterable[Sample]
 
     What is lost may have been a failure, too, and clears none.
     """
-    for attempt in (attempt for attempt in ended if attempt.status != LOST):
-        for other, nodes in left.items():
-            weaker = _strictness(other) < _strictness(mode)
-            if other == mode or (weaker and attempt.status == "ok"):
-                nodes.discard(attempt.node)
+    known = {attempt.node for attempt in ended if attempt.status != LOST}
+    good = {attempt.node for attempt in ended if attempt.status == "ok"}
+    for other, nodes in left.items():
+        if other == mode:
+            nodes -= known
+        elif _strictness(other) < _strictness(mode):
+            nodes -= good
 
 
 def of_samples(site: Site, samples: Iterable[Sample]) -> list[Sample]:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from sys import intern
 from typing import Any, BinaryIO
@@ -130,7 +130,7 @@ class Header:
         """Whether only session, check, job and partition are known, by the name of its file."""
         return UNREAD in self.provenance
 
-    @property
+    @cached_property
     def order(self) -> Order:
         """The sort key of sessions: those without a number come first, by their clocks.
 
@@ -138,7 +138,7 @@ class Header:
         """
         return self.place or -int(self.time > _FAR), self.time, self.session
 
-    @property
+    @cached_property
     def job_order(self) -> JobOrder:
         """The key by which jobs are sorted."""
         return (*self.order, self.job)
@@ -263,7 +263,8 @@ def _is_of_another(handle: int, header: Header) -> bool:
 
 def dump(header: Header, samples: Iterable[Sample]) -> bytes:
     """The content of a file with these samples."""
-    lines = [_dumps({"siteproof": FORMAT, **_without_empty(vars(header))})]
+    own = {name: getattr(header, name) for name in Header.__dataclass_fields__}
+    lines = [_dumps({"siteproof": FORMAT, **_without_empty(own)})]
     lines += [_dumps(_line(sample)) for sample in sorted(samples, key=lambda s: s.key)]
     return ("\n".join(lines) + "\n").encode()
 

@@ -183,12 +183,14 @@ class Sessions:
         self, paths: Sequence[Path], nodes: Collection[str] | None, *, needed: bool
     ) -> list[Sample]:
         unread = [path for path in paths if path not in self._read and path not in self._broken]
-        read = self._read if nodes is None else self._read.copy()  # what is not whole is not kept
-        read |= self._of_each(unread, partial(self._read_one, nodes=nodes))
+        read = dict(self._of_each(unread, partial(self._read_one, nodes=nodes)))
+        for path, found in read.items():
+            if nodes is None or any(sample.status == "ok" for sample in found):
+                self._read[path] = found  # it is whole
         if needed:
             wanted = set(paths)
             _stop_at(error for path, error in self._ours() if path in wanted)
-        return [sample for path in paths for sample in read.get(path, ())]
+        return [s for path in paths for s in self._read.get(path, read.get(path, []))]
 
     def _read_one(self, path: Path, nodes: Collection[str] | None) -> list[Sample]:
         with_lost = not self._discarded(path)

@@ -83,6 +83,8 @@ class Updates:
 
     def replaced(self, job: Header, nodes: Collection[str]) -> Update | None:
         """The first hardware that is another since a job on one of these nodes; nodes: as below."""
+        if self._is_last(job):
+            return None
         fields = self._fields(job, nodes or expected_nodes(job.expected))
         return next((u for u in fields if _matches(u.what, HARDWARE)), None)
 
@@ -91,19 +93,20 @@ class Updates:
 
         nodes: if empty, those that the job had to measure.
         """
-        if id(job) not in self._last:
-            self._last[id(job)] = job, not self._changed_after(job)
-        if self._last[id(job)][1]:  # as nearly always, and thousands of nodes have the same job
+        if self._is_last(job):
             return None
         nodes = nodes or expected_nodes(job.expected)
         fields = (u for u in self._fields(job, nodes) if _matches(u.what, FIELDS))
         kernel = self._of_nodes(job, nodes, KERNEL)
         return next(chain(self._software(job), kernel, fields), None)
 
-    def _changed_after(self, job: Header) -> bool:
-        """Whether anything changed after a job on some node, or may have."""
-        others = chain(self._other(job, LOCK), self._other(job, KERNEL))
-        return any(True for _ in others) or any(_after(h, job) for h in self._describing)
+    def _is_last(self, job: Header) -> bool:
+        """Whether nothing can have changed after a job: as nearly always, of thousands of nodes."""
+        if id(job) not in self._last:
+            others = chain.from_iterable(self._other(job, key) for key in (KERNEL, LOCK, PROCESSOR))
+            changed = any(True for _ in others) or any(_after(h, job) for h in self._describing)
+            self._last[id(job)] = job, not changed
+        return self._last[id(job)][1]
 
     def _of_nodes(self, job: Header, nodes: Collection[str], key: str) -> Iterator[Update]:
         # Whose it is; a derived value has other nodes, too.

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -273,7 +274,7 @@ HEADER = Header("s1", "here", "compute", "system", "Stream", "1", "2026-11-21T18
     ],
 )
 def test_the_writer_of_samples_leaves_its_folder_for_no_header(tmp_path, changed):
-    header = Header(**{**vars(HEADER), **changed})
+    header = replace(HEADER, **changed)
     with pytest.raises(UserError):
         samples.write(tmp_path / "perflogs", header, [Sample(header, "n1", "Stream.*")])
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
@@ -282,7 +283,7 @@ def test_the_writer_of_samples_leaves_its_folder_for_no_header(tmp_path, changed
 def test_a_result_replaces_its_own_file_and_no_other_jobs(tmp_path):
     path = samples.write(tmp_path, HEADER, [])
     samples.write(tmp_path, HEADER, [])
-    other = Header(**{**vars(HEADER), "job": "2"})
+    other = replace(HEADER, job="2")
     path.write_bytes(samples.dump(other, []))
     with pytest.raises(UserError, match="not the same result"):
         samples.write(tmp_path, HEADER, [])
