@@ -289,7 +289,9 @@ def _odd_conditions(judged: Judgement) -> Iterator[Fact]:
     """
     all_jobs = judged.fresh is not None and judged.fresh.settings is not None
     seen: set[tuple[str, str]] = set()
-    for sample in sorted(judged.samples, key=lambda s: s.header.order, reverse=True):
+    own = {sample.header.check for sample in judged.samples if sample.own_conditions}
+    may = [sample for sample in judged.samples if sample.header.check in own]
+    for sample in sorted(may, key=lambda s: s.header.order, reverse=True):
         check = sample.header.check
         if sample.status != "ok" or (sample.node, check) in seen:
             continue

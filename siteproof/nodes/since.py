@@ -199,17 +199,17 @@ def not_ranked(of_nodes: Sequence[InSeries], judged: Judgement) -> Iterator[Find
 
     One finding for each node and number of nodes in its role, with the number of further metrics.
     """
+    few = [(one, node) for one in of_nodes for node in one.not_ranked()]
     promised = {
         (result.criterion.metric, verdict.node)
-        for result in judged.verdicts
+        for result in (judged.verdicts if few else ())
         for verdict in result.nodes
         if not result.excused and verdict.value is not None
     }
     metrics: dict[tuple[str, int], list[Series]] = {}
-    for one in of_nodes:
-        for node in one.runs:
-            if not one.is_ranked(node) and (one.key.metric, node) not in promised:
-                metrics.setdefault((node, len(one.runs)), []).append(one.key)
+    for one, node in few:
+        if (one.key.metric, node) not in promised:
+            metrics.setdefault((node, len(one.runs)), []).append(one.key)
     for (node, count), keys in metrics.items():
         details = {"count": count, "more": len(keys) - 1}
         check = keys[0].metric.partition(".")[0]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isnan
 from statistics import median
 from typing import Any
 
@@ -263,11 +264,11 @@ class InSeries:
         """Whether its newest run is slow compared with its sisters."""
         return self._own(self.course.nodes[node])[-1][-1]
 
-    def is_ranked(self, node: str) -> bool:
-        """Whether its sisters, or its own past, can show that it is slow."""
+    def not_ranked(self) -> list[str]:
+        """The nodes that neither their sisters nor their own past can show to be slow."""
         if len(self.runs) >= ranks.MIN_GROSS:
-            return True
-        return len(self.course.of(node)[0]) > rules.MIN_HISTORY
+            return []
+        return [n for n in self.runs if len(self.course.of(n)[0]) <= rules.MIN_HISTORY]
 
     @cached_property
     def _runs(self) -> list[tuple[list[int], list[bool]]]:
@@ -292,7 +293,7 @@ class InSeries:
         z, deficit = float(one.z[at, there[-1]]), float(one.deficit[at, there[-1]])
         report = MetricReport(
             *(runs[-1].value, runs[-1].unit, one.fleet[there[-1]].median),
-            *(None if np.isnan(z) else z, deficit, self.changes.get(node)),
+            *(None if isnan(z) else z, deficit, self.changes.get(node)),
             *(count, sum(slow[-count:])),
         )
         if not (fallen or any(slow[-count:])):  # as nearly all are
