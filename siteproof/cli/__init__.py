@@ -130,7 +130,7 @@ def main() -> None:
     with suppress(UserError):  # no folder of data: what needs one says so
         # What matplotlib keeps of fonts would be in HOME.
         os.environ.setdefault("MPLCONFIGDIR", str(files.cache_folder() / "matplotlib"))
-    gc.set_threshold(50_000, 20, 100)  # searching a year of samples for garbage took half the time
+    gc.set_threshold(500_000, 20, 100)  # searching a year of samples for garbage took half the time
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # an ASCII-only terminal

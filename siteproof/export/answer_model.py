@@ -85,10 +85,13 @@ def dumps(answer: Answer) -> str:
     return _text(plain(answer), LEVELS)
 
 
+_ENCODER = json.JSONEncoder(allow_nan=False)
+
+
 def _text(value: Any, levels: int) -> str:
     """As json.dumps with an indent, which is slow, but whole items below some levels on a line."""
     if not (levels and value and isinstance(value, dict | list)):
-        return json.dumps(value, allow_nan=False)
+        return _ENCODER.encode(value)
     if isinstance(value, dict):
         parts = [f"{json.dumps(key)}: {_text(one, levels - 1)}" for key, one in value.items()]
     else:
@@ -127,14 +130,15 @@ def _of_finding(why: Finding) -> dict[str, Any]:
 
 
 def _of_fields(keys: Sequence[tuple[str, str, object]], value: object) -> dict[str, Any]:
-    parts = [(key, getattr(value, name), default) for name, key, default in keys]
-    return {
-        key: plain(part) for key, part, default in parts if default is MISSING or part != default
-    }
+    parts = ((key, getattr(value, name), default) for name, key, default in keys)
+    return {key: plain(part) for key, part, default in parts if part != default}
 
 
 def _keys(kind: Any) -> list[tuple[str, str, object]]:
-    """Of each field of a dataclass its name, its key, and the value with which it is left out."""
+    """Of each field of a dataclass its name, its key, and the value with which it is left out.
+
+    MISSING, which no value equals: it is never left out.
+    """
     return [
         (one.name, _key(one), one.default if _optional(one) else MISSING) for one in fields(kind)
     ]

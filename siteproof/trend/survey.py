@@ -223,10 +223,10 @@ def _cut(
     group: RoleSeries, node: int, column: Ints, values: Floats, raw: Floats, known: Sequence[Alert]
 ) -> Iterator[Region]:
     """A line cut where a change is acknowledged, for a new control region begins there."""
-    times = group.times[column]
     cuts = set()
     for alert in known:
-        at = int(np.searchsorted(times, np.datetime64(alert.first_after.time, "us")))
+        after = np.datetime64(alert.first_after.time, "us")
+        at = int(np.searchsorted(group.times[column], after))
         if not (alert.provisional and _went_on(alert, values[:at], values[at:])):
             cuts.add(at)
     bounds = [0, *sorted(cut for cut in cuts if 0 < cut < column.size), column.size]
