@@ -15,7 +15,15 @@ from rows import rows
 
 from siteproof.report.figure import cells, line_plot, style
 from siteproof.report.figure import rows as rowed
-from siteproof.report.figure.cells import BROKEN, FAILED, MISSING, SHORT, TYPICAL, Panel, kinds_of
+from siteproof.report.figure.cells import (
+    BROKEN,
+    FAILED,
+    MISSING,
+    NO_ANSWER,
+    TYPICAL,
+    Panel,
+    kinds_of,
+)
 from siteproof.report.figure.line_plot import Line, LinePlot
 from siteproof.report.figure.marked import Mark, of_fleet, over_time
 from siteproof.report.figure.rows import DOWN, UP, Row
@@ -190,7 +198,7 @@ def test_a_year_of_a_large_fleet_is_small():
     kinds = np.zeros((320, 365), dtype=np.uint8)
     kinds[rng.random(kinds.shape) < 0.02] = 1
     kinds[rng.random(kinds.shape) < 0.01] = MISSING
-    kinds[7, 100:], kinds[9, 200:], kinds[100:140, 50:60] = BROKEN, FAILED, SHORT
+    kinds[7, 100:], kinds[9, 200:], kinds[100:140, 50:60] = BROKEN, FAILED, NO_ANSWER
     names = [f"n{n:03}" for n in range(320)]
     worst = Panel("the worst 2", ["n007", "n009"], kinds[[7, 9]])
     svg = chart(names, 365, kinds, [worst], starts={0: "r1", 3: "r2", 160: "r3"})
@@ -209,7 +217,7 @@ def test_kinds_of_cells_are_told_by_grey_alone_and_what_is_no_figure_by_a_patter
     assert all(a - b >= 24 for a, b in zip(figures, figures[1:], strict=False))
     assert all(block.min() == block.max() for block in blocks[: BROKEN + 1])
     assert all(block.min() < block.max() for block in blocks[MISSING:])
-    assert not np.array_equal(blocks[FAILED], blocks[SHORT])
+    assert not np.array_equal(blocks[FAILED], blocks[NO_ANSWER])
 
 
 def test_one_of_hundreds_of_nodes_is_a_row_of_pixels_of_its_own():
