@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from siteproof.availability import soak as soaks
-from siteproof.availability.definitions import seconds, union
+from siteproof.availability.definitions import Spans, seconds, union
 from siteproof.availability.load_speeds import Speed
 from siteproof.availability.overview import HOUR
-from siteproof.availability.rounds import Failure, ended, is_soak
+from siteproof.availability.rounds import Failure, ended, is_soak, moment
 from siteproof.availability.soak import Soak
 from siteproof.record.campaign import GAP
 from siteproof.record.clocks import moment_of
 from siteproof.record.grouped import grouped
 from siteproof.record.samples import Header
 from siteproof.report.figure import strips as drawn
+from siteproof.report.figure.rows import DOWN, LOAD, PLANNED
 from siteproof.report.figure.strips import Course, Strip
 from siteproof.report.material import Material
 from siteproof.report.sections import Figure, Section, Table, limited_points, to_rows, when
@@ -26,6 +26,7 @@ from siteproof.wording.findings import full, warning
 from siteproof.wording.verdicts import own
 
 MAX_STRIPS, MAX_COURSES, MAX_POINTS, MAX_SPEEDS = 20, 4, 12, 20
+SHORTEST = 100  # so many of the shortest pause that is drawn are the period
 MARKED = [kind.value for kind in Failure if kind is not Failure.NODE_DOWN]  # that is a bar
 NODES = ("node", "rounds asked", "answered", "under load, h", "down, h", "failures")
 HOW = (
@@ -97,7 +98,7 @@ def _figure(soak: Soak, command: str) -> Figure:
     whole = sorted({one.subject for one in soak.events} - set(ranked))
     if whole:
         strips["no single node"] = _strip(soak, whole)
-    begin, end = (datetime.fromtimestamp(at, UTC) for at in soak.known.period)
+    begin, end = map(moment, soak.known.period)
     courses = _courses(soak)
     title = "Nodes under load"
     svg = drawn.draw(title, strips, courses, MARKED, (begin, end))
@@ -138,7 +139,7 @@ def _rows(soak: Soak, nodes: Sequence[str]) -> Sequence[tuple[str, ...]]:
 
 
 def _caption(soak: Soak, nodes: int, others: int) -> str:
-    begin, end = (when(datetime.fromtimestamp(at, UTC)) for at in soak.known.period)
+    begin, end = (when(moment(at)) for at in soak.known.period)
     below = f"; below: each round's median over the nodes, of {_most(soak)}" if soak.speeds else ""
     rest = "; the last row of nodes: any of those with the fewest failures" if others else ""
     return (
@@ -185,9 +186,16 @@ def _strip(soak: Soak, subjects: Sequence[str]) -> Strip:
     for one in soak.events:
         if one.subject in names:
             marks.setdefault(one.kind, []).append(one.begin.timestamp())
-    return Strip(
-        union(*(soak.load.get(one, ()) for one in subjects)),
-        union(*(part.unscheduled for part in parts)),
-        union(*(part.scheduled for part in parts)),
-        marks,
-    )
+    times = {
+        LOAD: [soak.load.get(one, ()) for one in subjects],
+        DOWN: [part.unscheduled for part in parts],
+        PLANNED: [part.scheduled for part in parts],
+    }
+    least = int(soak.known.period_hours * HOUR / SHORTEST)
+    return Strip({state: _joined(each, least) for state, each in times.items()}, marks)
+
+
+def _joined(parts: Sequence[Spans], least: int) -> Spans:
+    """The times in any of them, without pauses that are too short to be seen."""
+    longer = union((begin, end + least) for part in parts for begin, end in part)
+    return tuple((begin, end - least) for begin, end in longer)

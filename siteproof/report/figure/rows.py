@@ -17,17 +17,20 @@ RANGES = 50.0, 15.0  # units: below the rows, and of a row
 ROOM = 1.5  # times the largest share: to the right of it is room for a text
 SPANS = 30.0, 16.0
 BAR = 0.7  # of a row's height
-UP, DOWN, PLANNED, UNKNOWN = "up", "down", "down, planned", "not measured"
+UP, LOAD, UNKNOWN = "up", "under load", "not measured"
+PLANNED, DOWN = "down, planned", "down"
 # Each state by its colour and its hatch, so that print without colours shows it, too. The line
 # around what must be seen is wider than a short time.
 _STYLES: dict[str, dict[str, Any]] = {
     UP: {"facecolor": PALE},
+    LOAD: {"facecolor": PALE},
     UNKNOWN: HATCHED | {"hatch": "\\\\\\"},
     PLANNED: {"facecolor": COLOURS[4], "hatch": "////", "edgecolor": "white", "linewidth": 0},
     DOWN: {"facecolor": COLOURS[1], "edgecolor": COLOURS[1], "linewidth": 0.7},
 }
 
 Times = Sequence[tuple[float, float]]
+Period = tuple[datetime, datetime]
 
 
 def bars(title: str, label: str, groups: Sequence[tuple[str, Sequence[float]]]) -> str:
@@ -101,30 +104,26 @@ def _text(place: style.Axes, x: float, y: float, text: str) -> None:
     place.annotate(text, (x, y), (5, 0), textcoords="offset points", va="center", fontsize=8.4)
 
 
-def spans(
-    title: str, rows: Mapping[str, Mapping[str, Times]], period: tuple[datetime, datetime]
-) -> str:
+def spans(title: str, rows: Mapping[str, Mapping[str, Times]], period: Period) -> str:
     """The figure for a page: rows of time, when each subject was up or down.
 
     rows: by the name of a row, the times in each state, in seconds since 1970.
     """
-
-    def fill(made: style.Figure) -> None:
-        place = made.add_subplot(ylim=(len(rows) - 0.5, -0.5))
-        for y, states in enumerate(rows.values()):
-            _states(place, y, states)
-        place.xaxis_date()
-        place.set_xlim(*style.days(period))
-        place.set_yticks(range(len(rows)), [short(name) for name in rows])
-        place.tick_params(axis="y", length=0)
-        place.grid(visible=True, axis="x")
-
     foot, high = SPANS
-    return style.svg(title, foot + high * len(rows), fill)
+    height = foot + high * len(rows)
+    return style.svg(title, height, lambda made: spans_in(made.add_subplot(), rows, period))
 
 
-def _states(place: style.Axes, y: int, states: Mapping[str, Times]) -> None:
-    for state, look in _STYLES.items():  # an outage last, so that nothing hides it
-        if times := states.get(state):
-            bars = [(begin / DAY, (end - begin) / DAY) for begin, end in times]
-            place.broken_barh(bars, (y - BAR / 2, BAR), label=state, **look)
+def spans_in(place: style.Axes, rows: Mapping[str, Mapping[str, Times]], period: Period) -> None:
+    """The same rows in a plot."""
+    for y, states in enumerate(rows.values()):
+        for state, look in _STYLES.items():  # an outage last, so that nothing hides it
+            if times := states.get(state):
+                bars = [(begin / DAY, (end - begin) / DAY) for begin, end in times]
+                place.broken_barh(bars, (y - BAR / 2, BAR), label=state, **look)
+    place.set_ylim(len(rows) - 0.5, -0.5)
+    place.xaxis_date()
+    place.set_xlim(*style.days(period))
+    place.set_yticks(range(len(rows)), [short(name) for name in rows])
+    place.tick_params(axis="y", length=0)
+    place.grid(visible=True, axis="x")

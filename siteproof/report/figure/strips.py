@@ -3,50 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
-from siteproof.report.figure import style
-from siteproof.report.figure.rows import Times
-from siteproof.report.figure.style import COLOURS, DAY, PALE, short
+from siteproof.report.figure import rows, style
+from siteproof.report.figure.rows import Period, Times
+from siteproof.report.figure.style import COLOURS, DAY
 
 HEIGHT, STRIP, CURVES = 34.0, 13.0, 110.0  # units: of both axes, of a strip, of the curves
-BAR = 0.7  # of a strip's height
-STEPS = 100  # of the period: a shorter pause is not drawn, and marks are as far apart
-LEAST = 0.004  # of the period: a shorter outage is drawn as long
+STEPS = 100  # marks of a row
 SIDE = 0.02  # of the speed that is drawn at least: less is worth no alert
 POINTS = 150  # of a curve; of more, medians of neighbours
-# The line around a bar is the colour of its hatch.
-_BARS: dict[str, dict[str, Any]] = {
-    "load": {"label": "under load", "facecolor": PALE},
-    "planned": {
-        "label": "down, planned",
-        "facecolor": COLOURS[4],
-        "hatch": "\\\\\\\\",
-        "edgecolor": "white",
-        "linewidth": 0,
-    },
-    "down": {
-        "label": "down",
-        "facecolor": COLOURS[1],
-        "hatch": "////",
-        "edgecolor": "white",
-        "linewidth": 0,
-    },
-}
 _MARKS = ("X", "s", "v", "o", "D", "P", "^")  # a shape and a colour for each class
 
 
 @dataclass(frozen=True)
 class Strip:
-    """Times in seconds since 1970. marks: by the class of a failure, when it began."""
+    """Times in seconds since 1970. states: as in rows.spans. marks: by class, when it began."""
 
-    load: Times = ()
-    down: Times = ()
-    planned: Times = ()
-    marks: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    states: Mapping[str, Times]
+    marks: Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -63,56 +39,36 @@ def draw(
     strips: Mapping[str, Strip],
     courses: Sequence[Course],
     classes: Sequence[str],
-    period: tuple[datetime, datetime],
+    period: Period,
 ) -> str:
     """The figure for a page. classes: all that a mark may be of, always in the same order."""
     looks = {name: (_MARKS[n], COLOURS[n % len(COLOURS)]) for n, name in enumerate(classes)}
     heights = [STRIP * len(strips)] + [CURVES] * bool(courses)
-    ends = [at.timestamp() for at in period]
+    step = (period[1] - period[0]).total_seconds() / STEPS
 
     def fill(made: style.Figure) -> None:
-        places = made.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[
-            :, 0
-        ]
-        place = places[0]
+        places = made.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)
+        rows.spans_in(places[0, 0], {name: one.states for name, one in strips.items()}, period)
         for y, strip in enumerate(strips.values()):
-            _strip(place, y, strip, looks, ends[1] - ends[0])
-        place.set_ylim(len(strips) - 0.5, -0.5)
-        place.set_yticks(range(len(strips)), [short(name) for name in strips])
-        place.tick_params(axis="y", length=0)
-        place.grid(visible=True, axis="x")
+            _marks(places[0, 0], y, strip.marks, looks, step)
         if courses:
-            _courses(places[1], courses)
-        places[-1].xaxis_date()
-        places[-1].set_xlim(*style.days(period))
+            _courses(places[1, 0], courses)
 
     return style.svg(title, HEIGHT + sum(heights), fill)
 
 
-def _strip(
-    place: style.Axes, y: int, strip: Strip, looks: Mapping[str, tuple[str, str]], length: float
+def _marks(
+    place: style.Axes,
+    y: int,
+    marks: Mapping[str, Sequence[float]],
+    looks: Mapping[str, tuple[str, str]],
+    step: float,
 ) -> None:
-    for name, look in _BARS.items():
-        if bars := _drawn(getattr(strip, name), length, LEAST * (name != "load")):
-            place.broken_barh(bars, (y - BAR / 2, BAR), **look)
-    step = length / STEPS
+    """The marks of a row, of each class one in a step."""
     for name, (marker, colour) in looks.items():
-        if at := sorted({int(one / step): one for one in strip.marks.get(name, ())}.values()):
-            look = {"color": colour, "mec": "white", "mew": 0.6, "ms": 6.5}
+        if at := sorted({int(one / step): one for one in marks.get(name, ())}.values()):
             xs = [one / DAY for one in at]
-            place.plot(xs, [y] * len(xs), marker, label=name, linestyle="", **look)
-
-
-def _drawn(times: Times, length: float, least: float) -> list[tuple[float, float]]:
-    """Bars: their begin and width in days, without pauses that are too short to be seen."""
-    found: list[tuple[float, float]] = []
-    for begin, end in times:
-        end = max(end, begin + least * length)
-        if found and begin - found[-1][1] < length / STEPS:
-            found[-1] = found[-1][0], max(end, found[-1][1])
-        else:
-            found.append((begin, end))
-    return [(begin / DAY, (end - begin) / DAY) for begin, end in found]
+            place.plot(xs, [y] * len(xs), marker, label=name, ls="", c=colour, mec="white", ms=6.5)
 
 
 def _courses(place: style.Axes, courses: Sequence[Course]) -> None:
