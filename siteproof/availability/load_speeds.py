@@ -67,13 +67,9 @@ def speeds(site: Site, rounds: Sequence[Session], found: Sequence[Sample]) -> li
     """Each headline speed of nodes, links and the system, in the order of the catalogue."""
     begins = {one.name: one.begin for one in rounds}
     places = {name: place for place, name in enumerate(site.catalogue)}
-    values = series.collect(site, found, _is_headline, of_system=True)
+    values = series.collect(site, found, series.is_headline, of_system=True)
     ordered = sorted(values, key=lambda key: (places[key.metric], key.name, key.role))
     return [_speed(site.catalogue[key.metric], key.name, values[key], begins) for key in ordered]
-
-
-def _is_headline(metric: Metric) -> bool:
-    return metric.headline and series.is_speed(metric)
 
 
 def _speed(

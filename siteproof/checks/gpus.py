@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 else:
     Base = object
 
-GPU = "gpu"  # of `devices` of the hardware
 SCRIPTS = ("gpu.sh", "other_tools.sh")
 
 
@@ -31,7 +30,7 @@ class OnGpus(Base):
         here = super().roles_on(partition)
         if site.partition(partition).scheduler == LOCAL:
             return here
-        return [role for role in here if GPU in site.hardware_of(role).devices]
+        return [role for role in here if site.hardware_of(role).gpus]
 
     def expected_nodes(self) -> NodeSet:
         """As the other base class has it; without a GPU the test SKIPs."""
@@ -44,14 +43,9 @@ class OnGpus(Base):
 
     def settings(self) -> dict[str, str]:
         """How many GPUs a node has by the site; 0: it does not state it."""
-        return {**super().settings(), "GPUS": str(self.gpus())}
+        return {**super().settings(), "GPUS": str(self.hardware.gpus)}
 
     def pin(self, nodes: NodeSet) -> None:
         """With all GPUs of the nodes, which Slurm may otherwise keep from the job."""
-        self.num_gpus_per_node = self.gpus() or None
+        self.num_gpus_per_node = self.hardware.gpus or None
         super().pin(nodes)
-
-    def gpus(self) -> int:
-        """Those of a node, as the site states them."""
-        device = self.hardware.devices.get(GPU)
-        return device.count if device else 0

@@ -90,6 +90,11 @@ def is_speed(metric: Metric) -> bool:
     return metric.better != "neither" and units.kind(metric.unit) in SPEEDS
 
 
+def is_headline(metric: Metric) -> bool:
+    """Whether it is one of the few speeds that are shown of each node."""
+    return metric.headline and is_speed(metric)
+
+
 def speeds(site: Site) -> dict[str, str]:
     """The metrics by which nodes may be ranked, each with its unit."""
     return {name: metric.unit for name, metric in site.catalogue.items() if is_speed(metric)}

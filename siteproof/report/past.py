@@ -141,7 +141,7 @@ def _metrics(site: Site) -> list[str]:
     return [
         name
         for name, metric in site.catalogue.items()
-        if metric.headline and series.is_speed(metric) and LINK not in metric.conditions
+        if series.is_headline(metric) and LINK not in metric.conditions
     ]
 
 

@@ -125,7 +125,7 @@ FAKE = "FAKE CONSOLE OUTPUT"  # what nova's fake driver gives as each server's c
 _PUBLIC = ("username", "project", "user_domain", "project_domain", "region")
 _LATE = (exceptions.ResourceTimeout, auth_errors.ConnectTimeout, requests.Timeout)
 NOT_ALLOWED = exceptions.SDKException, auth_errors.ClientException  # or the cloud has no such thing
-ERRORS = (*(StepFailed, *NOT_ALLOWED, requests.RequestException),)
+ERRORS = (StepFailed, *NOT_ALLOWED, requests.RequestException)
 # What a test creates, in the order in which it can be removed: the service of the API, and its
 # functions that list and delete it.
 THINGS = {

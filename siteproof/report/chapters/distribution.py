@@ -24,7 +24,6 @@ from siteproof.report.figure import marked as drawn
 from siteproof.report.figure.marked import Mark
 from siteproof.report.material import Material
 from siteproof.report.sections import Figure, Section, Table, few, to_rows
-from siteproof.sites import Metric
 from siteproof.units import count
 from siteproof.wording.amounts import change, number, quantity, stated
 from siteproof.wording.findings import sentence
@@ -110,7 +109,7 @@ def fleets(material: Material) -> list[Fleet]:
     newest_first = sorted(alone, key=lambda s: s.header.order, reverse=True)
     like = grouped((sample.metric, sample) for sample in newest_first if sample.status == "ok")
     standing = grouped((s.header.check, s) for s in checks_tried.of_samples(site, judged.samples))
-    values = series.collect(site, alone, _wanted)
+    values = series.collect(site, alone, series.is_headline)
     found = [
         _fleet(
             material, key, nodes, like[key.metric], standing.get(key.metric.partition(".")[0], ())
@@ -129,10 +128,6 @@ def fleets(material: Material) -> list[Fleet]:
             str(f.key),
         ),
     )
-
-
-def _wanted(metric: Metric) -> bool:
-    return metric.headline and series.is_speed(metric)
 
 
 def _bounds(one: Fleet) -> bool:
