@@ -97,14 +97,12 @@ class Tally:
 class Soak:
     """What is known of a campaign as a soak. name: of the campaign.
 
-    load: of each node that was asked, when it was under load. unrecorded: sessions after the
-    first round that have a number and no record: what they were is not known.
+    load: of each node that was asked, when it was under load.
     known: the availability in that time, with these nodes only.
     """
 
     name: str
     rounds: Sequence[Round]
-    unrecorded: Sequence[str]
     load: Mapping[str, Spans]
     events: Sequence[Event]
     tallies: Sequence[Tally]
@@ -230,7 +228,6 @@ def of(
     made = Soak(
         next(job.campaign for job in jobs if job.campaign),
         [round_of(one, mix) for one in rounds],
-        unrecorded,
         load,
         events,
         (),

@@ -135,8 +135,6 @@ class SoakAnswer:
     """The rounds of a campaign: what failed under load, and the speed over time.
 
     rounds: Its sessions, in their order.
-    unrecorded: Sessions after the first, up to the next session with a record, that have a number
-        and no record; their campaign is not known.
     node_hours: Hours under load of all nodes together.
     load_hours: The same of each node: from the begin of a round to the end of the last job in which
         it answered.
@@ -146,7 +144,6 @@ class SoakAnswer:
     """
 
     rounds: Sequence[Round]
-    unrecorded: Sequence[str]
     node_hours: float
     load_hours: Mapping[str, float]
     failures: Sequence[Tally]
@@ -435,7 +432,7 @@ def _answered(site: Site, found: Overview, soak: Soak | None) -> Availability:
 
 def _of_soak(soak: Soak) -> SoakAnswer:
     return SoakAnswer(
-        **same(soak, "rounds", "unrecorded", "node_hours", "events", "speeds"),
+        **same(soak, "rounds", "node_hours", "events", "speeds"),
         load_hours={node: seconds(load) / HOUR for node, load in soak.load.items()},
         failures=soak.tallies,
     )

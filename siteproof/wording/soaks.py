@@ -47,7 +47,7 @@ def round_row(one: Round) -> tuple[str, ...]:
 
 
 def open_rounds(soak: Soak) -> list[str]:
-    """A line for each round that is not whole, and each session without a record."""
+    """A line for each round that is not whole."""
     found = []
     for one in soak.rounds:
         left = one.asked - one.answered
@@ -55,7 +55,7 @@ def open_rounds(soak: Soak) -> list[str]:
         parts += [f"no record of {', '.join(one.lacking)}"] if one.lacking else []
         if parts:
             found.append(f"{one.begin:%Y-%m-%d %H:%M} UTC, {one.session}: {'; '.join(parts)}")
-    return found + [f"{name}: no record; its campaign is not known" for name in soak.unrecorded]
+    return found
 
 
 def event(one: Event) -> str:
