@@ -25,6 +25,7 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Sample
 from siteproof.sites import Site
 from siteproof.units import count, with_unit
+from siteproof.wording.amounts import per_cent
 from siteproof.wording.findings import sentence
 from siteproof.wording.verdicts import own
 
@@ -330,13 +331,13 @@ def _bad(title: str, one: Matrix) -> None:
     rows: list[Sequence[object]] = []
     for culprit in one.blame.culprits[:MAX_PAIRS_LISTED]:
         pairs = count(sum(culprit.node in pair for pair in one.blame.bad), "bad pair")
-        share = "-" if culprit.deficit < 0 else f"{culprit.deficit:.0%}"
+        share = "-" if culprit.deficit < 0 else per_cent(culprit.deficit)
         rows.append(("", "", pairs, share, Text(str(culprit), style="bold red")))
     links = one.blame.links
     for pair, deficit in list(links.items())[:MAX_PAIRS_LISTED]:
         failed = one.failed.get(pair)
         value = failed.status if failed else _value(one.values[pair], one.unit)
-        share = "-" if failed or deficit < 0 else f"{deficit:.0%}"
+        share = "-" if failed or deficit < 0 else per_cent(deficit)
         rows.append((*pair, value, share, "this link"))
     columns = ("from", "to", "value", "worse than the others by", "explained by")
     if rows:
@@ -356,14 +357,18 @@ def _asymmetry(one: Matrix) -> None:
         return
     different = {better: share for better, share in found.items() if share > ASYMMETRIC}
     print_wrapped(
-        f"directions differ by {median(found.values()):.1%} in the median"
-        + (f", {len(different)} pairs by more than {ASYMMETRIC:.0%}" if different else "")
+        f"directions differ by {per_cent(median(found.values()))} in the median"
+        + (
+            f", {count(len(different), 'pair')} by more than {per_cent(ASYMMETRIC)}"
+            if different
+            else ""
+        )
     )
     for better, share in list(different.items())[:FEW]:
         worse = better[::-1]
         print_wrapped(
             f"{'>'.join(better)} {_value(one.values[better], one.unit)}, {'>'.join(worse)} "
-            f"{one.values[worse]:.4g}: {share:.0%} apart"
+            f"{one.values[worse]:.4g}: {per_cent(share)} apart"
         )
 
 
