@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
+from fractions import Fraction
 
 from ClusterShell.NodeSet import NodeSet
 
-from siteproof import nodesets
+from siteproof import nodesets, units
 from siteproof.answers import expected
 from siteproof.answers.criterion import judge
 from siteproof.availability.definitions import Span
@@ -177,10 +178,18 @@ def add_below(site: Site, one: Session, found: Sequence[Sample], today: date) ->
                 continue
             judged += 1
             if unit.verdict is Verdict.FAIL:
-                why = f"{name}: {float(unit.value):.6g}, {criterion.required} required"
+                value = _in_unit(unit.value, unit.sample.unit, criterion)
+                why = f"{name}: {value}, {criterion.required} required"
                 result = Result(Failure.BELOW, ended(unit.sample.header), why)
                 one.results.setdefault((ends(unit.node)[0], check), []).append(result)
     return judged
+
+
+def _in_unit(value: Fraction, unit: str, criterion: Criterion) -> str:
+    """A value in the unit of the bound; of a share of a fact, in its own."""
+    bound = criterion.bound
+    own = bound.quantity.unit if bound and not bound.fact else unit
+    return units.with_unit(f"{float(units.convert(value, unit, own)):.6g}", own)
 
 
 def _asked(
