@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import reframe as rfm
+from reframe.core.builtins import variable
+
 from siteproof.checks import session
 from siteproof.checks.job import LOCAL
 
@@ -12,7 +15,7 @@ if TYPE_CHECKING:
 
     from siteproof.checks.job import JobCheck as Base
 else:
-    Base = object
+    Base = rfm.RegressionTestPlugin
 
 SCRIPTS = ("gpu.sh", "other_tools.sh")
 
@@ -23,6 +26,8 @@ class OnGpus(Base):
     It runs where the hardware states GPUs. This machine alone, which a site may know little of,
     is asked in any case, and SKIPs with its reason.
     """
+
+    no_role = variable(str, value="the site states no GPUs of these nodes")  # for the plan
 
     def roles_on(self, partition: str) -> list[str]:
         """Those of the roles that have GPUs."""

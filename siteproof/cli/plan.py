@@ -413,9 +413,9 @@ def _spec(case: Case, partition: str) -> str:
 
 def _of_sweep(case: Case, site: Site, where: str) -> Row:
     """The nodes of a sweep's widest point; none where no point fits."""
-    if case.get("unfit"):
-        return _of(case, where, why=case["unfit"])
     partition = where.partition(":")[2]
+    if why := case.get("unfit") or ("" if case["roles"][partition] else case.get("no_role")):
+        return _of(case, where, why=why)
     nodes, seconds, points, left_out, above_caps, written = case["costs"][where]
     if 1 < case["time_limit"] < seconds:  # a limit of its own; 1 s stands for none
         seconds = case["time_limit"]
