@@ -21,6 +21,7 @@ import reframe
 from siteproof import __version__, files, installed
 from siteproof.errors import UserError
 from siteproof.record import session_numbers
+from siteproof.record.manifest import LONGEST_CAMPAIGN
 from siteproof.sites import Site
 from siteproof.slurm import client
 from siteproof.spack import merge, registered
@@ -109,6 +110,15 @@ def _packages(programs: Collection[str]) -> str:
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
+def _campaign() -> str:
+    """The campaign that the environment names. Raises UserError."""
+    name = os.environ.get("SITEPROOF_CAMPAIGN", "")
+    if name != name.strip() or not name.isprintable() or len(name) > LONGEST_CAMPAIGN:
+        allowed = f"at most {LONGEST_CAMPAIGN} printable characters, without blanks at the ends"
+        raise UserError("SITEPROOF_CAMPAIGN", f"{name!r} is not a name", allowed)
+    return name
+
+
 @dataclass(frozen=True)
 class Session:
     """One run of ReFrame on one system.
@@ -119,7 +129,7 @@ class Session:
 
     site: Site
     folder: Path = field(default_factory=files.folder)
-    campaign: str = field(default_factory=lambda: os.environ.get("SITEPROOF_CAMPAIGN", ""))
+    campaign: str = field(default_factory=_campaign)
     name: str = field(default_factory=lambda: session_numbers.new_name(datetime.now(UTC)))
     software: dict[str, Registered] = field(default_factory=dict)  # built, by environment
     continued: bool = False

@@ -47,6 +47,7 @@ LAST_MOMENT = 7_258_118_400  # seconds since 1970: the year 2200
 LONGEST_JOB = 366 * 86400  # seconds
 MAX_TRIALS_OF_A_JOB = 1_000_000
 MAX_TEXTS = 500  # conditions, facts, provenance
+LONGEST_CAMPAIGN = 200  # characters
 LONGEST_TEXT = 100_000  # characters: node sets, and the points that were left out
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,149}")
 _TASKS = re.compile(r"[1-9][0-9]{0,8}")
@@ -162,7 +163,7 @@ class Manifest:
     parsers: Annotated[Mapping[str, _Parser], _SHORT]
     derive: Annotated[str, _only(_is_derivation)] = ""
     scheduler: Annotated[str, Field(pattern=r"^(local|slurm)$")] = "local"
-    campaign: Annotated[str, Field(max_length=200)] = ""
+    campaign: Annotated[str, Field(max_length=LONGEST_CAMPAIGN)] = ""
     place: Annotated[int, Field(ge=0, lt=LAST_PLACE)] = 0
     limit: Annotated[int, Field(ge=0, le=LONGEST_JOB)] = 0
     started: _Moment = 0.0

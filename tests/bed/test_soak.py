@@ -91,6 +91,16 @@ def test_a_cancelled_soak_is_not_continued_by_the_job_after_it(suite):
     assert not suite.jobs()
 
 
+@pytest.mark.testbed
+def test_of_two_soaks_of_a_campaign_that_start_at_once_one_measures(suite):
+    soaks = [Soak(suite, 60, *ONE) for _ in range(2)]
+    soaks[0].until_over()
+    ended = [line.split("|") for line in soaks[0].ended_with()]
+    refused = [job for job, _, code in ended if code == "2:0"]
+    assert len({one.job for one in soaks} & {*refused}) == 1, (ended, soaks[0].log)
+    assert soaks[0].log.count("how the system held") == 1, soaks[0].log
+
+
 MIX = ("--mode", "quick", "-n", "^(Hpl|Stream|HostParameters)", "-S", "Hpl.n=1200")
 
 
@@ -161,13 +171,16 @@ def lose_the_node_of_the_job(suite, soak):
 
 
 def test_a_mistake_is_one_line_and_exit_2():
-    named = ("--campaign", "a")
+    named, ahead = ("--campaign", "a"), f"@{int(time.time()) + 3600}"
     for words, told in (
         ((), "--campaign is required"),
         (named, "--until is required"),
         ((*named, "--until", "soon"), "'soon' is not a date"),
-        ((*named, "--until", "yesterday"), "'yesterday' is over"),
-        ((*named, "--until", "tomorrow", "--nodes", "node[1-"), "is not a node set"),
+        ((*named, "--until", "12h"), "'12h' is not a date"),  # date(1): noon of another zone
+        ((*named, "--until", "2020-01-01"), "'2020-01-01' is over"),
+        ((*named, "--until", "2999-01-01"), "'2999-01-01' is more than 366 days away"),
+        ((*named, "--until", ahead, "--nodes", "node[1-"), "is not a node set"),
+        (("--campaign", "a\nb", "--until", ahead), r"SITEPROOF_CAMPAIGN: 'a\nb' is not a name"),
         ((*named, "--until"), "--until needs a value"),
         ((*named, "node001"), "unknown argument 'node001'"),
     ):
