@@ -315,7 +315,7 @@ def _tallies(soak: Soak, judged: int) -> list[Tally]:
 
 
 def _tally(kind: Failure, subjects: Sequence[str], hours: float, unknown: bool) -> Tally:
-    if unknown:
+    if unknown or not (hours or subjects):
         return Tally(kind, None, 0, 0.0, None, None)
     made = between(hours, len(subjects))
     return Tally(kind, made.failures, len(set(subjects)), hours, made.mean, made.bound)

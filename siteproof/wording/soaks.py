@@ -66,17 +66,21 @@ def event(one: Event) -> str:
     return f"{one.subject}: {text}{f': {one.why}' if one.why else ''}"
 
 
-def rounds(soak: Soak) -> str:
-    """40 rounds, 34 with all answers; 103.2 node-hours under load."""
-    return (
-        f"{count(len(soak.rounds), 'round')}, {soak.whole_rounds} with all answers; "
-        f"{soak.node_hours:.1f} node-hours under load"
-    )
-
-
 def answer(soak: Soak) -> str:
-    """Rounds, hours and failures, and what share of the time the nodes were up."""
+    """40 rounds, 34 with all answers; 103.2 node-hours under load: no failure.
+
+    Then the classes that are not known, and what share of the time the nodes were up.
+    """
     failures = sum(one.failures or 0 for one in soak.tallies)
+    unknown = ", ".join(one.kind for one in soak.tallies if one.failures is None)
     share = soak.known.definitions.node_overall
-    up = "" if share is None else f"; the nodes were up for {percent(share)} of the measured time"
-    return f"{rounds(soak)}: {count(failures, 'failure') if failures else 'no failure'}{up}"
+    failed = count(failures, "failure") if failures else "no failure"
+    parts = [
+        f"{count(len(soak.rounds), 'round')}, {soak.whole_rounds} with all answers",
+        f"{soak.node_hours:.1f} node-hours under load: {failed}",
+    ]
+    if unknown:
+        parts.append(f"not known: {unknown}")
+    if share is not None:
+        parts.append(f"the nodes were up for {percent(share)} of the measured time")
+    return "; ".join(parts)

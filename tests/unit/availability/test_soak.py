@@ -16,6 +16,7 @@ from siteproof.availability.rounds import Failure, is_soak
 from siteproof.errors import UserError
 from siteproof.record.sessions import Sessions
 from siteproof.record.severity import Verdict
+from siteproof.wording import soaks as words
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 OUTAGE = begin(5) + 300, begin(7)  # of n003: rounds 5 and 6
@@ -157,6 +158,17 @@ def test_what_nothing_recorded_could_show_has_no_number(read):
     assert unknown == {Failure.NODE_DOWN, Failure.CONTROL, Failure.BELOW}
     assert tallies(found)[Failure.MISSING].failures == 3  # n003 of two checks counts here, then
     assert len(found.findings) == 2
+
+
+def test_no_failure_is_not_known_without_an_hour_in_which_one_would_have_been_seen(read):
+    """Slurm's events end as the first round begins, and no node answered in it."""
+    lost = {(0, node, check): "lost" for node in NODES for check in ("Stream", "Hpl")}
+    soaks.write(read.perflogs, rounds=1, failures=lost)
+    soaks.write_events(read.perflogs, rounds=0)
+    found = read()
+    known = {kind: one.failures for kind, one in tallies(found).items() if one.failures is not None}
+    assert known == {Failure.MISSING: 16, Failure.ROUND: 0}
+    assert "not known: node down, wrong answer" in words.answer(found)
 
 
 def test_speed_is_compared_at_both_ends_and_a_fading_one_drifts(read):
