@@ -69,11 +69,13 @@ def event(one: Event) -> str:
 def answer(soak: Soak) -> str:
     """40 rounds, 34 with all answers; 103.2 node-hours under load: no failure.
 
-    Then the classes that are not known, and what share of the time the nodes were up.
+    Then the classes that are not known, what share of the measured time the nodes were up, and
+    how much was measured if it is not all.
     """
+    known = soak.known
     failures = sum(one.failures or 0 for one in soak.tallies)
     unknown = ", ".join(one.kind for one in soak.tallies if one.failures is None)
-    share = soak.known.definitions.node_overall
+    share = known.definitions.node_overall
     failed = count(failures, "failure") if failures else "no failure"
     parts = [
         f"{count(len(soak.rounds), 'round')}, {soak.whole_rounds} with all answers",
@@ -82,5 +84,7 @@ def answer(soak: Soak) -> str:
     if unknown:
         parts.append(f"not known: {unknown}")
     if share is not None:
-        parts.append(f"the nodes were up for {percent(share)} of the measured time")
+        hours = f", {known.measured_hours():.1f} of {known.period_hours:.1f} h"
+        up = f"the nodes were up for {percent(share)} of the measured time"
+        parts.append(f"{up}{hours if known.missing() else ''}")
     return "; ".join(parts)

@@ -160,6 +160,12 @@ def test_what_nothing_recorded_could_show_has_no_number(read):
     assert len(found.findings) == 2
 
 
+def test_the_answer_says_how_much_was_measured_if_it_is_not_all(read):
+    soaks.write(read.perflogs)
+    soaks.write_events(read.perflogs, rounds=20)
+    assert words.answer(read()).endswith("100.00 % of the measured time, 10.0 of 19.8 h")
+
+
 def test_no_failure_is_not_known_without_an_hour_in_which_one_would_have_been_seen(read):
     """Slurm's events end as the first round begins, and no node answered in it."""
     lost = {(0, node, check): "lost" for node in NODES for check in ("Stream", "Hpl")}
