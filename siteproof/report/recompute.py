@@ -34,8 +34,7 @@ from urllib.parse import unquote_to_bytes
 Row = Dict[str, str]  # by column; of what the page shows the text of each cell
 ORDER = ["FAIL", "ERROR", "REGRESSED", "INCOMPLETE", "PENDING", "SKIP", "PASS"]  # worst first
 BECAME = {"PASS": "passed", "REGRESSED": "below baseline", "FAIL": "failed"}
-MIDDLES = ("median", "mean", "sum")  # scopes
-WRONG = ("invalid", "checksum", "unhealthy")  # statuses that are FAIL
+MIDDLES, WRONG = ("median", "mean", "sum"), ("invalid", "checksum", "unhealthy")
 TABLES = ("criteria", "units", "samples", "jobs", "baselines", "waivers", "checks")
 POWERS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 POWERS.update({"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50})

@@ -180,13 +180,13 @@ def test_a_missing_tool_is_red_unless_the_site_says_that_it_is_not_here(
     assert case(top, "C-TOOL").find("skipped") is not None
     assert red(top) == ([junit.DECIDED] if code else [])
     told = "".join(case(top, "C-TOOL").itertext())
-    assert ("not here: no compiler" if key else "tool_missing: because") in told
+    assert ("not here: no compiler" if key else "cannot be measured here: because") in told
     if code:
         error = case(top, junit.DECIDED).find("error")
         assert error.get("message") == "INCOMPLETE: 1 of 2 criteria are SKIP"
         (line,) = error.text.splitlines()[1:]
         assert line.startswith("C-TOOL: SKIP, ")
-        assert line.endswith("tool_missing: because")
+        assert line.endswith("cannot be measured here: because")
 
 
 def test_no_criterion_is_a_document_that_is_red(tmp_path, monkeypatch):
