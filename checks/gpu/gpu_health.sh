@@ -15,13 +15,16 @@ smi() { # COVERS OPTION...: a table with its heading
     raw nvidia "$covers" 60 nvidia-smi --format=csv,nounits "$@"
 }
 
+# A program that makes mistakes all day must not hide what follows: of each kind and GPU some are kept.
 events() { # PATTERN: lines of the kernel's log since the boot
     if ! text=$(dmesg 2>&1) && ! { text=$(timeout 20 journalctl -q -k -b -o cat 2>&1) && [ -n "$text" ]; }; then
         unreadable events "needs root"
         return
     fi
     echo "events since the boot"
-    printf '%s\n' "$text" | grep "$1" | head -n 5000 | sed 's/^/event /'
+    printf '%s\n' "$text" | grep "$1" | awk '
+        { kind = match($0, /Xid [^)]*): *[0-9]+/) ? substr($0, RSTART, RLENGTH) : "" }
+        seen[kind]++ < 1000 { print "event " $0 }'
 }
 
 need_gpus

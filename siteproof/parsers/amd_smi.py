@@ -21,7 +21,8 @@ COUNTS = {
     ("ecc", "total_uncorrectable_count"): "ecc_uncorrected",
     ("pcie", "width"): "link_width",
 }
-ABSENT = "N/A"
+ABSENT, MISSING = "N/A", "no such key"
+COUNT = re.compile("[0-9]{1,19}")
 SINCE = "events since the boot"
 _EVENT = re.compile(r"event .*amdgpu [0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]: .*")
 
@@ -30,7 +31,8 @@ def parse(text: str) -> list[Reading]:
     """gpus; unreadable, with a text `unread` each; of each `gpu` ecc_corrected, ecc_uncorrected and
     link_width; events of the node's GPUs together: amd-smi's table has no address.
 
-    Raises OutputError: cut off, or no GPU.
+    A key that is not there, as a version may name it otherwise, is unread. Raises OutputError: cut
+    off, no GPU, or one without an index or twice.
     """
     printed = lines.whole(text, END)
     body = "\n".join(line[8:] for line in printed if line.startswith("raw amd "))
@@ -50,16 +52,18 @@ def parse(text: str) -> list[Reading]:
 
 def _of_gpu(gpu: jsontext.Object) -> Iterator[Reading]:
     dims = {"gpu": str(gpu.get("gpu"))}
+    if not COUNT.fullmatch(dims["gpu"]):
+        raise OutputError(f"{TOOL}: '{dims['gpu'][:60]}' is not the index of a GPU")
     for (part, key), metric in COUNTS.items():
         cell = _plain(gpu, part, key)
-        if cell.isdecimal() and len(cell) < 20:
+        if COUNT.fullmatch(cell):
             yield Reading(metric, Decimal(cell), "count", dims)
         elif cell != ABSENT:
             yield Reading("unread", cell[:60], "text", {**dims, "field": f"{part}.{key}"})
 
 
 def _plain(gpu: jsontext.Object, part: str, key: str) -> str:
-    """A value with or without a unit; what is not there is absent."""
-    own = gpu.get(part)
-    cell = own.get(key, ABSENT) if isinstance(own, dict) else ABSENT
+    """A value with or without a unit."""
+    own = gpu.get(part, MISSING)
+    cell = own.get(key, MISSING) if isinstance(own, dict) else own
     return str(cell.get("value") if isinstance(cell, dict) else cell)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from statistics import median
@@ -29,9 +30,9 @@ def parse(text: str) -> list[Reading]:
     read: dict[str, list[list[str]]] = {}
     for line in lines.whole(text, END):
         gpu, *cells = (cell.strip() for cell in line.split(","))
-        if not gpu.isdecimal() or len(cells) != len(FIELDS):
+        if not re.fullmatch("[0-9]{1,9}", gpu) or len(cells) != len(FIELDS):
             raise OutputError(f"gpu_state: no GPU with {', '.join(FIELDS)} in '{line[:60]}'")
-        read.setdefault(gpu[:9], []).append(cells)
+        read.setdefault(gpu, []).append(cells)
     return [reading for gpu, rows in read.items() for reading in _of_gpu(gpu, rows)]
 
 

@@ -91,6 +91,10 @@ def _collective(text: str, name: str) -> list[Reading]:
     rows = _TIMES.findall(text)
     if any(bool(size) != bool(has_sizes) for size, *_ in rows):
         raise OutputError("imb: a row that does not fit the table's heading")
+    for *_, least, most, mean in rows:
+        times = [values.number(f"imb: time of {name}", one) for one in (least, mean, most)]
+        if times != sorted(times):
+            raise OutputError(f"imb: a mean of {mean} us is not between {least} and {most}")
     metric = name.lower()
     if not has_sizes:
         *_, mean = values.only("imb", f"times of {name}", rows)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import product
 
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, count, lines
@@ -36,6 +37,7 @@ COUNTS = {  # column, under each of its names: metric; those of one metric are a
     "pcie.link.width.current": "link_width",
 }
 THROTTLING = ("clocks_throttle_reasons.active", "clocks_event_reasons.active")
+COUNTED = COUNTS | dict.fromkeys(THROTTLING, "throttled")
 # NVML's reasons that are faults: hardware slowdown, thermal by software and hardware, power brake.
 # Idle, the power cap and clocks that somebody has set are none.
 FAULTS = 0x08 | 0x20 | 0x40 | 0x80
@@ -44,40 +46,47 @@ YES = {"Yes": 1, "No": 0, "Enabled": 1, "Disabled": 0}
 OF_PROGRAMS = (13, 31, 43, 45)
 ABSENT = ("N/A", "[N/A]", "[Not Supported]", "[Not Found]")  # this GPU has no such thing
 
-_XID = re.compile(r"event .*NVRM: Xid \((?:PCI:)?([0-9A-Fa-f:.]{5,20})\): ([0-9]{1,4})\b.*")
+XID = "NVRM: Xid"
+# Of an instance of MIG, "GPU-I:05" or more follows the address.
+_XID = re.compile(
+    rf"event .*?{XID} "
+    r"\((?:PCI:)?([0-9A-Fa-f:.]{5,20})(?: GPU-[^)]{1,40})?\): ([0-9]{1,4})\b.*"
+)
 _LOST = re.compile(
     r"event .*NVRM: .*\b([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2})\S* .*fallen.*"
 )
 SINCE = "events since the boot"
+# Why a table may be missing: the driver does not know a field or an option.
+_UNKNOWN = re.compile(r"\b(?:[Ii]n)?valid\b|recognized|supported|needs root")
 
 
 def parse(text: str) -> list[Reading]:
     """gpus, how many answer; unreadable, how many values (ERR! and the like) they lack, with a text
     `unread` each; of each `gpu` the counts of COUNTS, throttled, and xid and xid_of_programs.
 
-    Raises OutputError: cut off, no GPU, a table with other columns than its heading.
+    A row that a table lacks, or a table that failed although the driver knows it, is unread, too.
+    Raises OutputError: cut off, no GPU, a row twice, a table with other columns than its heading.
     """
     printed = lines.whole(text, END)
-    cells = list(_cells(printed))
-    index = {_bus(cell): gpu for gpu, column, cell in cells if column == "pci.bus_id"}
+    rows = list(_cells(printed))
+    index = {_bus(cell): gpu for gpu, column, cell in rows if column == "pci.bus_id"}
     if not index:
         raise OutputError(f"{TOOL}: no GPU with its address")
+    cells = {(index.get(_bus(gpu), gpu), column): cell for gpu, column, cell in rows}
+    if len(cells) < len(rows):
+        raise OutputError(f"{TOOL}: a row of a GPU twice")
     summed: Counter[tuple[str, str]] = Counter()
-    unread = []
-    for gpu, column, cell in cells:
-        of = index.get(_bus(gpu), gpu)
-        number = _number(column, cell)
-        if number is not None:
-            summed[COUNTS.get(column, "throttled"), of] += number
-        elif cell not in ABSENT and column in (*COUNTS, *THROTTLING):
-            unread.append(Reading("unread", cell[:60], "text", {"gpu": of, "field": column}))
+    for (gpu, column), cell in cells.items():
+        if (number := _number(column, cell)) is not None:
+            summed[COUNTED[column], gpu] += number
     if SINCE in printed:
-        summed.update({("xid", gpu): 0 for gpu in index.values()})
+        summed.update(dict.fromkeys((("xid", gpu) for gpu in index.values()), 0))
         summed.update((metric, index.get(bus, bus)) for metric, bus in _events(printed))
     found = [
         Reading(metric, Decimal(number), "count", {"gpu": gpu})
         for (metric, gpu), number in summed.items()
     ]
+    unread = list(_unread(cells, text))
     return [count("gpus", len(index)), count("unreadable", len(unread)), *found, *unread]
 
 
@@ -110,9 +119,21 @@ def _number(column: str, cell: str) -> int | None:
         return (int(cell, 16) & FAULTS).bit_count()
     if column not in COUNTS:
         return None
-    if cell.isdecimal() and len(cell) < 20:
+    if re.fullmatch("[0-9]{1,19}", cell):
         return int(cell)
     return YES.get(cell)
+
+
+def _unread(cells: Mapping[tuple[str, str], str], text: str) -> Iterator[Reading]:
+    """What of each GPU is no count or in no row, and the tables that failed."""
+    tables = lines.unreadable(text).items()
+    lost = {table: why for table, why in tables if not _UNKNOWN.search(why)}
+    lost |= {column: "no row" for _, column in cells if column in COUNTED}
+    gpus = dict.fromkeys(gpu for gpu, _ in cells)
+    for gpu, (column, why) in product(gpus, lost.items()):
+        cell = cells.get((gpu, column), why)
+        if cell not in ABSENT and _number(column, cell) is None:
+            yield Reading("unread", cell[:60], "text", {"gpu": gpu, "field": column})
 
 
 def _bus(address: str) -> str:
@@ -123,7 +144,10 @@ def _bus(address: str) -> str:
 
 def _events(printed: Iterable[str]) -> list[tuple[str, str]]:
     """Metric and bus address of each event; of a GPU that fell off the bus there may be no Xid."""
+    printed = [line for line in printed if line.startswith("event ")]
     xids = [(match[2], _bus(match[1])) for match in map(_XID.fullmatch, printed) if match]
     lost = {_bus(match[1]) for match in map(_LOST.fullmatch, printed) if match}
     found = [("xid_of_programs" if int(x) in OF_PROGRAMS else "xid", bus) for x, bus in xids]
-    return found + [("xid", bus) for bus in sorted(lost - {bus for _, bus in xids})]
+    found += [("xid", bus) for bus in sorted(lost - {bus for _, bus in xids})]
+    # One in a form of another driver is an event all the same.
+    return found + [("xid", "unknown")] * (sum(XID in line for line in printed) - len(xids))

@@ -2,8 +2,10 @@
 # GPUs of a node, for scripts that measure or describe them. Their indices are those of nvidia-smi and
 # amd-smi, in the order of the PCI bus; that of CUDA by itself begins with the fastest.
 # Setting: GPUS, how many the site states; 0: it states none.
+# What hides some GPUs from a program, or gives them other indices, hides none from these tools.
 CUDA_DEVICE_ORDER=PCI_BUS_ID
 export CUDA_DEVICE_ORDER
+unset CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES GPU_DEVICE_ORDINAL
 
 # shellcheck source=siteproof/checks/on_node/other_tools.sh
 . "$1/other_tools.sh" # gpus_of
@@ -23,7 +25,8 @@ need_gpus() {
     [ "$gpu_smi" = nvidia-smi ] || return 0
     for field in name driver_version; do
         nvidia-smi --format=csv,noheader --query-gpu=$field </dev/null | sort -u |
-            tr -cd ' -~\n' | awk -v key="${field%_version}" '{ all = all (NR > 1 ? ", " : "") $0 }
+            tr -cd ' -~\n' | awk -v key="${field%_version}" '
+                !/^WARNING/ { all = all (n++ ? ", " : "") $0 }
                 END { print (key == "name" ? "model" : key) "=" all }'
     done >>facts
 }
@@ -37,11 +40,17 @@ no_gpus() { # WHY
     exit 127
 }
 
+no_part() { # WHY
+    echo "$1" >&2
+    exit 1
+}
+
 # states: a line INDEX, MHZ, WATTS, CELSIUS of each GPU. AMD's driver shows them in files.
 states() {
     if [ "$gpu_smi" = nvidia-smi ]; then
         timeout -k 1 20 nvidia-smi --format=csv,noheader,nounits \
-            --query-gpu=index,clocks.sm,power.draw,temperature.gpu 2>/dev/null </dev/null
+            --query-gpu=index,clocks.sm,power.draw,temperature.gpu 2>/dev/null </dev/null |
+            grep -v '^WARNING' # of another matter, such as a damaged infoROM
         return
     fi
     index=0
@@ -62,7 +71,11 @@ scaled() { # DIVISOR FILE...: the first number that one of them has
 }
 
 # watched COMMAND...: its code; then a run of its own has the state of the GPUs in each second of it.
+# A value of a part of a GPU, or of fewer GPUs than the site states, is none of the node.
 watched() {
+    case $answer in *"  MIG "*) no_part "MIG is on, and a program gets an instance" ;; esac
+    listed=$(printf '%s\n' "$answer" | grep -c '^GPU')
+    [ "$listed" -ge "$GPUS" ] || no_part "GPUs that answer: $listed; the site states $GPUS"
     : >gpu_state
     while [ -e gpu_state ]; do
         states >>gpu_state.lines

@@ -16,13 +16,15 @@ from clone import OUTPUTS, TOP
 from siteproof.collect import raw
 from siteproof.collect.derive import Measured, gpu
 from siteproof.errors import OutputError
-from siteproof.parsers import gpu_gemm, nccl_tests, nvbandwidth, nvidia_smi
+from siteproof.parsers import gpu_gemm, gpu_state, nccl_tests, nvbandwidth, nvidia_smi
 
 SHARED = TOP / "siteproof/checks/on_node"
 NVIDIA, AMD, MATROX = "0x10de", "0x1002", "0x102b"
 LIST = "nvidia-smi -L) echo 'GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-1)' ;;"
 STATE = "*temperature.gpu*) printf '0, 1410, 389.20, 52\\n1, 1395, 391.05, 57\\n' ;;"
 NAMED = "*=name) echo NVIDIA A100-SXM4-40GB ;; *=driver_version) echo 550.54.15 ;;"
+
+WARNED = "echo NVIDIA A100-SXM4-40GB; echo 'WARNING: infoROM is corrupted at gpu 0000:3B:00.0'"
 
 
 class Node:
@@ -48,7 +50,7 @@ class Node:
         (self.bin / name).chmod(0o755)
 
     def driver(self, *cases):
-        cases = " ".join((LIST.removeprefix("nvidia-smi "), STATE, NAMED, *cases))
+        cases = " ".join((*cases, LIST.removeprefix("nvidia-smi "), STATE, NAMED))
         self.tool(
             "nvidia-smi", f'case "$*" in {cases} *) echo "Field is not valid"; exit 2 ;; esac'
         )
@@ -121,6 +123,35 @@ def test_copies_have_the_clock_power_and_temperature_of_their_time(node):
     assert gpu.with_state(Measured([], {}, left, {}))[1] == {"version": "v0.8", "cuda": "12040"}
 
 
+def test_what_hides_gpus_is_unset_and_a_warning_of_the_driver_is_no_model(node):
+    node.card(NVIDIA)
+    states = "*temperature.gpu*) echo '0, 1410, 389.20, 52'; echo 'WARNING: x' ;;"
+    node.driver(f"*=name) {WARNED} ;;", states)
+    seen = 'echo "$CUDA_DEVICE_ORDER/${CUDA_VISIBLE_DEVICES-}${ROCR_VISIBLE_DEVICES-}" >&2'
+    node.tool("nvbandwidth", f"{seen}; {printed('nvbandwidth/0.8-four_gpus')}")
+    done = node.run("bandwidth.sh", CUDA_VISIBLE_DEVICES="1", ROCR_VISIBLE_DEVICES="0")
+    assert done.returncode == 0, done.stderr
+    copies, state = node.left().runs
+    assert copies.stderr == "PCI_BUS_ID/\n"
+    assert "model=NVIDIA A100-SXM4-40GB\n" in (node.here / "facts").read_text()
+    assert {r.dims["gpu"] for r in gpu_state.parse(state.stdout)} == {"0"}
+
+
+@pytest.mark.parametrize("script", ["bandwidth.sh", "gemm.sh", "all_reduce.sh"])
+def test_fewer_gpus_than_stated_and_an_instance_of_mig_are_not_measured(node, script):
+    node.card(NVIDIA)
+    for tool in ("nvbandwidth", "all_reduce_perf", "python3"):
+        node.tool(tool, "echo measured >&2")
+    node.driver()
+    settings = {"SMALLEST": "8", "LARGEST": "8", "ITERATIONS": "1", "N": "64", "PRECISIONS": "fp64"}
+    done = node.run(script, **settings, SECONDS_OF_RUN="1", GPUS="2")
+    assert (done.returncode, done.stderr) == (1, "GPUs that answer: 1; the site states 2\n")
+    instance = "echo '  MIG 1g.5gb      Device  0: (UUID: MIG-1)'"
+    node.driver(f"-L) {LIST.split(') ')[1].removesuffix(' ;;')}; {instance} ;;")
+    done = node.run(script, **settings, SECONDS_OF_RUN="1")
+    assert (done.returncode, done.stderr) == (1, "MIG is on, and a program gets an instance\n")
+
+
 def test_wrong_data_is_an_answer_and_any_other_failure_keeps_its_code(node):
     node.card(NVIDIA)
     node.driver()
@@ -163,6 +194,10 @@ def test_a_table_that_the_driver_does_not_know_leaves_the_others(node):
     assert "unreadable ecc nvidia-smi: Field is not valid\n" in done.stdout
     found = {r.metric: r.value for r in nvidia_smi.parse(done.stdout)}
     assert found == {"gpus": 1, "unreadable": 0, "xid": 1}
+    flood = "yes '[ 1.0] NVRM: Xid (PCI:0000:3b:00): 13, pid=1, name=a, Graphics' | head -n 7000"
+    node.tool("dmesg", f"{flood}; echo '[ 9.0] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, lost'")
+    found = {r.metric: r.value for r in nvidia_smi.parse(node.run("gpu_health.sh").stdout)}
+    assert found == {"gpus": 1, "unreadable": 0, "xid": 1, "xid_of_programs": 1000}
     node.tool("dmesg", "echo 'dmesg: read kernel buffer failed: Operation not permitted'; exit 1")
     node.tool("journalctl", "true")
     assert "xid" not in {r.metric for r in nvidia_smi.parse(node.run("gpu_health.sh").stdout)}
