@@ -18,10 +18,16 @@ step() {
     "$@"
 }
 
+# A campaign's name as that of a file.
+file_name() {
+    local name=${1//[!A-Za-z0-9._-]/_}
+    printf '%s' "${name/#[.-]/_}"
+}
+
 # Writes a campaign's report, and the files for CI, monitoring and other programs.
 leave() {
-    local name=${1//[!A-Za-z0-9._-]/_}
-    local folder=$SITEPROOF_DATA/output/reports/${name/#[.-]/_}
+    local folder
+    folder=$SITEPROOF_DATA/output/reports/$(file_name "$1")
     mkdir -p -- "$folder" || return
     step "the report" siteproof report --campaign "$1" --output "$folder/report.html"
     step "for CI" siteproof export junit --campaign "$1" --output "$folder/junit.xml"

@@ -1,8 +1,10 @@
 """The scripts of sbatch/ on the test bed: a look at idle nodes, pinned jobs, and evenings."""
 
+import os
 import re
 import shlex
 import subprocess
+import time
 
 import pytest
 from asked import unwrapped
@@ -191,6 +193,51 @@ def test_a_rolling_evening_measures_each_node_once_as_it_becomes_idle(suite):
     done = script(suite, "evening", *words)
     assert sorted(s.node for s in values(suite)) == NODES, done.stdout + done.stderr
     assert len({s.header.session for s in values(suite)}) == 2
+
+
+# ---- without Slurm
+
+
+def fake(folder, name, text):
+    (folder / name).write_text(f"#!/bin/bash\n{text}\n")
+    (folder / name).chmod(0o755)
+
+
+def test_pinned_jobs_get_each_word_as_it_was_typed_and_a_log_in_the_folder_of_logs(tmp_path):
+    data, words = tmp_path / "100%j", ("-S", "note=it's é\n$(id)", "--what=*")
+    fake(tmp_path, "sbatch", f"cat >{tmp_path}/script; printf '%s\\n' \"$@\" >{tmp_path}/words")
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SITEPROOF_DATA": str(data), "LC_ALL": "C"}
+    done = subprocess.run(
+        [TOP / "sbatch/pinned", "--nodes", "n1", "--", *words],
+        env={**os.environ, **path, "SITEPROOF_CAMPAIGN": "../a%b"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    log = f"--output={tmp_path}/100%%j/output/pinned/_._a_b.n1.out"
+    assert log in (tmp_path / "words").read_text().splitlines()
+    (tmp_path / "activate").touch()
+    fake(tmp_path, "reframe", 'printf "%s\\0" "$@"')
+    job = ["bash", tmp_path / "script"]
+    told = subprocess.run(job, cwd=tmp_path, env={**os.environ, **path}, stdout=subprocess.PIPE)
+    assert tuple(told.stdout.decode().split("\0")[-4:-1]) == words
+
+
+def test_no_round_of_a_soak_begins_once_slurm_has_answered_after_the_date(tmp_path):
+    (tmp_path / "sites").mkdir()
+    answer = "case $* in *sinfo*) sleep 2; echo 'idle n1' ;; *) exit 1 ;; esac"
+    fake(tmp_path, "timeout", f'echo "$*" >>{tmp_path}/calls; {answer}')
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "SITEPROOF_DATA": str(tmp_path)}
+    words = ["--until", f"@{int(time.time()) + 2}", "--campaign", "a", "--before", "1"]
+    done = subprocess.run(
+        [TOP / "sbatch/soak", *words],
+        env={**os.environ, **path, "SITEPROOF_SITES": str(tmp_path / "sites")},
+        capture_output=True,
+        text=True,
+    )
+    calls = (tmp_path / "calls").read_text()
+    assert "sinfo" in calls and "a round on n1" in done.stderr, done.stderr
+    assert "reframe" not in calls
 
 
 # ---- mistakes
