@@ -18,7 +18,7 @@ from siteproof.collect import cause, ending, origin, outcome, raw
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Raw, Stage
 from siteproof.errors import OutputError, UserError, harmless
-from siteproof.parsers import Reading, count, service
+from siteproof.parsers import ALL, Reading, count, service
 from siteproof.parsers.service import Report, Step
 from siteproof.record import samples
 from siteproof.record.manifest import Manifest
@@ -240,7 +240,7 @@ def _of_report(found: Report) -> list[Outcome]:
 def _of_step(step: Step) -> Outcome:
     if step.status != "ok":
         status = samples.TOOL_MISSING if step.status == service.ABSENT else step.status
-        metric = "seconds" if step.alone else outcome.ALL
+        metric = "seconds" if step.alone else ALL
         return Outcome(status=status, why=step.why, dims=step.place, metric=metric)
     return Outcome([Reading("seconds", step.seconds, "s")], dims=step.place)
 

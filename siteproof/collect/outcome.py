@@ -15,13 +15,12 @@ from siteproof.collect import cause, ending, raw
 from siteproof.collect.derive import Measured
 from siteproof.collect.raw import KILLED, Execution, Raw
 from siteproof.errors import OutputError, harmless
-from siteproof.parsers import Reading
+from siteproof.parsers import ALL, Reading
 from siteproof.parsers.iperf3 import Interval
 from siteproof.record import manifest, samples
 from siteproof.record.manifest import Manifest
 from siteproof.record.series import VARIABLE
 
-ALL = "*"  # the metrics of a check
 MAX_DIGITS = 6  # of a trial's number
 MAX_VARIABLES = 50  # that steer libraries, and are conditions
 LONGEST_VARIABLE = 200  # characters of such a variable

@@ -215,6 +215,10 @@ def _node_samples(header: Header, node: str, left: Outcome, room: int) -> Iterab
         # Peer and point are those of the job, even if a script has noted others.
         place = _place({**reading.dims, **left.dims})
         metric = f"{header.check}.{reading.metric}"
+        if reading.status != "ok":
+            why = str(reading.value)[:LONGEST_WHY]
+            yield make(metric, status=reading.status, why=why, **place)
+            continue
         yield make(metric, reading.value, reading.unit, why=left.why, line=reading.line, **place)
     for name, why in left.lacks.items():
         status, why = samples.TOOL_MISSING, harmless(why)[:LONGEST_WHY]

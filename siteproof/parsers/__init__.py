@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from siteproof.errors import harmless
+from siteproof.errors import OutputError, harmless
+
+ALL = "*"  # the metrics of a check
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,7 @@ class Reading:
     value: the digits as printed; text where the unit is `text`.
     dims: what the value belongs to beyond its node, such as {"size": "4194304"}.
     line: the tool's own line with the value, where that misses a bound (siteproof.collect.outcome).
+    status: `ok`, or as that of OutputError, where only a part of the node failed (see `failure`).
 
     A control character that a tool printed becomes `?` here, for all parsers.
     """
@@ -26,6 +29,7 @@ class Reading:
     unit: str
     dims: Mapping[str, str] = field(default_factory=dict)
     line: str = ""
+    status: str = "ok"
 
     def __post_init__(self) -> None:
         dims = {harmless(key): harmless(text) for key, text in self.dims.items()}
@@ -37,3 +41,8 @@ class Reading:
 def count(metric: str, number: int) -> Reading:
     """How many there are of something."""
     return Reading(metric, Decimal(number), "count")
+
+
+def failure(error: OutputError, **dims: str) -> Reading:
+    """What failed with a part of the node alone, such as a GPU: no metric has a value of it."""
+    return Reading(ALL, str(error), "text", dims, status=error.status)

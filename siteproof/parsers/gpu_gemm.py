@@ -8,10 +8,11 @@ is known, or `failed` with the reason.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, values
+from siteproof.parsers import Reading, failure, values
 
 NEEDS = "gpu_gemm.py of Siteproof, up to its last line"
 
@@ -20,26 +21,30 @@ _END = re.compile(r"^# end of gpu_gemm$", re.M)
 _LINE = re.compile(r"^gpu ([0-9]{1,3}) (fp64|fp32|tf32|fp16|bf16|int8) ([ -~]{1,200})$", re.M)
 _FIGURES = re.compile(r"n=([0-9]{1,7}) repeats=([0-9]{1,9}) seconds=(\S{1,20}) gflops=(\S{1,30})")
 UNSUPPORTED = "unsupported "
+FAILURES = (("wrong ", " numbers of the result", "invalid"), ("failed ", "", "generic"))
 
 
 def parse(text: str) -> list[Reading]:
     """The rate of each precision that a GPU has, by `gpu`: GFLOPS, of int8 GOPS.
 
-    Raises OutputError: `invalid` if a result was wrong, `generic` if a GPU failed.
+    Of a GPU with a wrong result (`invalid`) or a failure (`generic`) no rate counts.
+    Raises OutputError where that leaves none.
     """
     _, gpus, precisions = values.one("gpu_gemm: titles", _TITLE, text)
     values.one("gpu_gemm: last lines", _END, text)
     lines = {(gpu, precision): said for gpu, precision, said in _LINE.findall(text)}
     if not len(lines) == len(_LINE.findall(text)) == int(gpus) * int(precisions):
         raise OutputError(f"gpu_gemm: {len(lines)} lines of {gpus} GPUs by {precisions} precisions")
+    failed = _failures(lines)
     found = [
         _reading(gpu, precision, said)
         for (gpu, precision), said in lines.items()
-        if not said.startswith(UNSUPPORTED)
+        if gpu not in failed and not said.startswith(UNSUPPORTED)
     ]
     if not found:
-        raise OutputError("gpu_gemm: no GPU has any of the precisions", "generic")
-    return found
+        none = OutputError("gpu_gemm: no GPU has any of the precisions", "generic")
+        raise next(iter(failed.values()), none)
+    return found + [failure(error, gpu=gpu) for gpu, error in failed.items()]
 
 
 def conditions(text: str) -> dict[str, str]:
@@ -49,12 +54,19 @@ def conditions(text: str) -> dict[str, str]:
     return {**found, "n": sizes.pop()} if len(sizes) == 1 else found
 
 
+def _failures(lines: Mapping[tuple[str, str], str]) -> dict[str, OutputError]:
+    """Why the rates of a GPU do not count, of those that have a reason; wrong results first."""
+    found: dict[str, OutputError] = {}
+    for begins, of_what, status in FAILURES:
+        for (gpu, precision), said in lines.items():
+            if said.startswith(begins):
+                why = f"gpu_gemm: {precision} of GPU {gpu}: {said}{of_what}"
+                found.setdefault(gpu, OutputError(why, status))
+    return found
+
+
 def _reading(gpu: str, precision: str, said: str) -> Reading:
     what = f"gpu_gemm: {precision} of GPU {gpu}"
-    if said.startswith("wrong "):
-        raise OutputError(f"{what}: {said} numbers of the result", "invalid")
-    if said.startswith("failed "):
-        raise OutputError(f"{what}: {said}", "generic")
     match = _FIGURES.fullmatch(said)
     if not match:
         raise OutputError(f"{what}: no figures in '{said[:60]}'")

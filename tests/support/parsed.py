@@ -37,7 +37,7 @@ def expected(tool: str, text: str) -> str:
         return "".join(f"{key} = {value}\n" for key, value in module.describe(text).items())
     try:
         told = [
-            " ".join([r.metric, str(r.value), r.unit, *(f"{k}={v}" for k, v in r.dims.items())])
+            " ".join([r.metric, str(r.value), *_kind(r), *(f"{k}={v}" for k, v in r.dims.items())])
             for r in module.parse(text)
         ]
     except OutputError as error:
@@ -47,6 +47,11 @@ def expected(tool: str, text: str) -> str:
         named = getattr(module, "unreadable", lines.unreadable)
         told += [f"unreadable {key} = {why}" for key, why in named(text).items()]
     return "".join(f"{line}\n" for line in told)
+
+
+def _kind(reading: Reading) -> list[str]:
+    """Its unit, and the status of what failed with a part of the node."""
+    return [reading.unit] if reading.status == "ok" else [reading.unit, reading.status]
 
 
 @cache
