@@ -16,6 +16,7 @@ from siteproof.analysis.plateau import Why
 from siteproof.analysis.scaling import Part
 from siteproof.answers.age import lasting
 from siteproof.record.finding import Detail, Finding, Kind
+from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import is_gpu
 from siteproof.units import size, with_unit
 from siteproof.wording.amounts import at, per_cent
@@ -102,8 +103,9 @@ def sentences(findings: Iterable[Finding]) -> str:
 
 
 def fulls(findings: Iterable[Finding]) -> list[str]:
-    """Each by itself, with what it is about."""
-    return list(dict.fromkeys(map(full, findings)))
+    """Each by itself, with what it is about; GPUs of which the same holds share one."""
+    alike = grouped(((is_gpu(why.subject), about(why), sentence(why)), why) for why in findings)
+    return list(dict.fromkeys(full(*own) for own in alike.values()))
 
 
 def days(findings: Iterable[Finding]) -> str:

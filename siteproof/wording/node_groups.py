@@ -59,20 +59,29 @@ def groups(nodes: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[NodeGrou
 
 def _group(same: Sequence[tuple[str, str, Sequence[Finding]]]) -> NodeGroup:
     (_, state, first), *_ = same
-    texts = [full(undated(why)) for why in first[1:]] if state == State.UNTESTED else []
+    texts = fulls(map(undated, first))[1:] if state == State.UNTESTED else []
     others = set() if texts else {max(len(fulls(found)) - 1, 0) for _, _, found in same}
     return NodeGroup(
         state,
         nodesets.of(node for node, _, _ in same),
-        [brief(findings[0]) for _, _, findings in same if findings],
+        [brief(why) for _, _, found in same for why in _worst(state, found)],
         others,
         list(dict.fromkeys(texts)),
-        nodesets.of(_unit(node, found) for node, _, found in same),
+        nodesets.of(_unit(node, state, found) for node, _, found in same),
     )
 
 
-def _unit(node: str, findings: Sequence[Finding]) -> str:
+def _worst(state: str, findings: Sequence[Finding]) -> Sequence[Finding]:
+    """The worst reason of a node; where it is untested, that of each of its GPUs."""
+    if state != State.UNTESTED:
+        return findings[:1]
+    return [why for why in findings if about(why) == about(findings[0])]
+
+
+def _unit(node: str, state: str, findings: Sequence[Finding]) -> str:
     """The node, or its GPU that the worst reason is about."""
+    if state == State.UNTESTED:
+        return node
     return findings[0].subject if findings and is_gpu(findings[0].subject) else node
 
 

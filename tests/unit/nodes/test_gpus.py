@@ -216,3 +216,10 @@ def test_what_a_gpu_lost_against_its_own_past_is_a_change_and_leaves_it_out_of_t
     proposed = world.inside("calibrate", "--system", "here")
     assert "+  scope: every gpu" in proposed.out
     assert "n002 gpu3 is not stable" in proposed.err
+
+
+def test_a_node_that_was_never_measured_is_named_once_and_not_for_each_of_its_gpus(world):
+    gpus_made.write_site(world.folder, nodes=6)
+    world.data.mkdir()
+    answer = world.inside("nodes", "--system", "here").out
+    assert f"UNTESTED  n[001-006]\n      {METRIC} of gpu[0-7]: not measured\n" in answer
