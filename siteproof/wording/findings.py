@@ -216,7 +216,7 @@ def _lasting(f: Fields) -> str:
 def _slow(f: Fields) -> str:
     z = ", z {z:1f}" if f["z"] else ""
     side = "below" if f["better"].first == "higher" else "above"
-    middle = f"{{deficit:share}} {side} the fleet median {{median:6g}}{z}"
+    middle = f"{{deficit:share}} {side} the fleet median of {{median:6g}}{{unit:unit}}{z}"
     return f"{_VALUE} is {middle}, {_seen(f)}"
 
 

@@ -25,7 +25,7 @@ from siteproof.report.sections import Marked, Section, Table, limited_points, pe
 from siteproof.sites import Hardware, Site, bought
 from siteproof.sites.bought import FactResult, Outcome
 from siteproof.units import count
-from siteproof.wording.amounts import shorten
+from siteproof.wording.amounts import per_cent, shorten
 from siteproof.wording.findings import sentence, title
 
 MAX_ROWS = 100  # of a table
@@ -160,7 +160,7 @@ def _majority(same: Uniformity) -> Table:
         if most.value is not None and not name.startswith(BULK):
             kind, _, field = name.partition(".")
             value = finding.text(most.value)
-            share = "" if most.share == 1 else f" ({most.share:.1%} of the nodes)"
+            share = "" if most.share == 1 else f" ({per_cent(most.share)} of the nodes)"
             kinds[kind].append(f"{field or kind} {shorten(value, LONGEST)}{share}")
     rows = [
         (kind, shorten("; ".join(fields), MAX_FIELDS)) for kind, fields in sorted(kinds.items())

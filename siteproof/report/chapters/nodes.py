@@ -253,7 +253,7 @@ def _waivers(material: Material) -> Section | None:
     ended, idle = len(waivers) - holding, holding - len(used_waivers(material))
     lead = f"{count(holding, 'waiver')} of waivers.yaml {'holds' if holding == 1 else 'hold'}"
     lead += f", of which {idle} {'excuses' if idle == 1 else 'excuse'} nothing" if idle else ""
-    lead += f", {ended} expired." if ended else "."
+    lead += f"; {ended} {'has' if ended == 1 else 'have'} expired." if ended else "."
     return Section(WAIVERS, "Waivers", lead, [Table(WAIVER_COLUMNS, rows, most=MAX_ROWS)])
 
 

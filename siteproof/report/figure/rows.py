@@ -81,7 +81,7 @@ def ranges(title: str, groups: Sequence[tuple[str, Sequence[Row]]]) -> str:
         place.set_yticks(list(named), list(named.values()))
         place.tick_params(axis="y", length=0)
         place.axvline(1.0, color="#000000", linewidth=0.8, linestyle=":", zorder=0)
-        place.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        place.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
         place.grid(visible=True, axis="x")
 
     foot, high = RANGES

@@ -80,5 +80,5 @@ def _courses(place: style.Axes, courses: Sequence[Course]) -> None:
     shares = [share for one in courses for share in one.shares]
     place.set_ylim(min(1 - SIDE, *shares), max(1 + SIDE, *shares))
     place.set_ylabel("share of median")
-    place.yaxis.set_major_formatter(lambda share, _: f"{share:.1%}")
+    place.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.1f} %")
     place.grid(visible=True)

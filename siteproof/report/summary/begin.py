@@ -145,7 +145,7 @@ def _waivers(material: Material) -> Count:
     idle = len(holding) - len(used)
     notes += [f"{idle} {'excuses' if idle == 1 else 'excuse'} nothing"] if idle else []
     notes += [f"{len(known) - len(holding)} expired"] if len(known) > len(holding) else []
-    label = "waiver" if len(used) == 1 else "waivers"
+    label = f"{'waiver' if len(used) == 1 else 'waivers'} in use"
     look, lead = REMARK if used else OK, Link([(label, f"section-{nodes.WAIVERS}")])
     return Count(len(used), lead, look, ", ".join(notes))
 

@@ -244,7 +244,7 @@ def test_a_waiver_says_until_when_by_whom_and_why():
 
 def test_a_slow_node_is_compared_with_the_median_on_the_side_that_is_worse():
     text = sentence(example(Kind.SLOW, value="70"))
-    assert text == ("70 MB/s is 30.0 % below the fleet median 100, z -15.0, in 2 of 3 runs")
+    assert text == ("70 MB/s is 30.0 % below the fleet median of 100 MB/s, z -15.0, in 2 of 3 runs")
     lower = of(Kind.SLOW, DETAILS[Kind.SLOW] | {"better": "lower"}, **FIELDS)
     assert "30.0 % above the fleet median" in sentence(lower)
 
@@ -272,7 +272,7 @@ def test_findings_that_are_alike_give_each_number_from_the_least_to_the_largest(
     ]
     text = sentence(*slow)
     assert text == (
-        "86 to 88 MB/s is 12.0 % to 14.0 % below the fleet median 100, "
+        "86 to 88 MB/s is 12.0 % to 14.0 % below the fleet median of 100 MB/s, "
         "z -15.0 to -9.0, in 2 of 3 runs"
     )
 
