@@ -146,7 +146,7 @@ def attempts_at(samples: Iterable[Sample], criterion: Criterion) -> dict[str, li
     if criterion.subject == "gpu":
         every = list(with_lacking(samples, criterion.metric))
         each = [*every, *_of_other_gpus(every)]
-        return _newest_first(grouped((pair_units.of_node(one), one) for one in each))
+        return _newest_first(grouped((pair_units.unit_of(one), one) for one in each))
     if not criterion.links and not of_system(criterion):
         return by_node(with_lacking(samples, criterion.metric), criterion.metric)
     own = _of_metric(samples, criterion.metric)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from siteproof.analysis.screen import medians
 from siteproof.record import series, value_table
 from siteproof.record.campaign import Wanted
-from siteproof.record.pair_units import GPU, LINK, PEER, link_of, of_node
+from siteproof.record.pair_units import GPU, LINK, PEER, link_of, unit_of
 from siteproof.record.samples import Header, Order, Sample
 from siteproof.record.series import JobValue, Series
 from siteproof.record.sessions import Sessions
@@ -157,7 +157,7 @@ def of_gpus(table: ValueTable) -> ValueTable:
         if GPU in kind.dims:
             rows = np.flatnonzero(table.kind == number)
             for row in rows.tolist():
-                own = of_node(replace(kind, node=table.names[table.node[row]]))
+                own = unit_of(replace(kind, node=table.names[table.node[row]]))
                 node[row] = names.setdefault(own, len(names))
     return replace(table, names=list(names), node=node)
 

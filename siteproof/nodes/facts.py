@@ -17,7 +17,7 @@ from siteproof.nodes import described, earlier
 from siteproof.record import descriptions, finding, series
 from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Finding, Kind, note
-from siteproof.record.pair_units import LINK, PEER, ends, is_gpu, node_of, of_node
+from siteproof.record.pair_units import LINK, PEER, ends, is_gpu, node_of, unit_of
 from siteproof.record.samples import INTERRUPTED, LOST, TOOL_MISSING, Header, Sample, expected_nodes
 from siteproof.record.severity import WRONG, most_severe_status
 from siteproof.sites import Criterion, Metric, Site, bought
@@ -99,7 +99,7 @@ def _attempts(failed: Iterable[Sample]) -> Iterator[Fact]:
     """Nodes on which a check broke or gave a wrong answer, and has not ended well since."""
     for attempt in failed:
         state = State.UNTESTED if _condemns_none(attempt) else State.FAILED
-        yield state, replace(failure(attempt), subject=of_node(attempt))
+        yield state, replace(failure(attempt), subject=unit_of(attempt))
 
 
 def _condemns_none(attempt: Sample) -> bool:
@@ -157,7 +157,7 @@ def _broke(node: NodeVerdict, shared: Collection[tuple[object, ...]]) -> Iterato
     is_shared = (sample.node, sample.header.check, sample.header.job_order) in shared
     state = State.UNTESTED if is_shared else State.FAILED
     # A failure of the whole node is one reason, not one for each of its GPUs.
-    subject = of_node(sample) if is_gpu(node.node) else node.node
+    subject = unit_of(sample) if is_gpu(node.node) else node.node
     yield state, replace(failure(sample), subject=subject)
 
 

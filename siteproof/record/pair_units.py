@@ -113,7 +113,7 @@ def gpus_of(unit: str) -> tuple[str, ...]:
     return tuple(filter(None, found.groups()[1:])) if found else ()
 
 
-def of_node(sample: Sample) -> str:
+def unit_of(sample: Sample) -> str:
     """The node of a sample, or the GPU of the node that it is of."""
     return gpu_name(sample.node, gpus_among(sample.dims)) if sample.dims else sample.node
 
@@ -133,7 +133,7 @@ def as_unit(sample: Sample) -> Sample:
     if GPU not in sample.dims:
         return sample
     rest = {name: text for name, text in sample.dims.items() if name not in OF_GPU}
-    return replace(sample, node=of_node(sample), dims=rest)
+    return replace(sample, node=unit_of(sample), dims=rest)
 
 
 def gpu_units(node: str, count: int, *, pairs: bool, directed: bool) -> Iterator[str]:

@@ -351,7 +351,7 @@ def _place(sample: Sample) -> str:
     """What a sample is of: a node, a pair, a link or a GPU."""
     peer = sample.dims.get(pair_units.PEER)
     link = pair_units.link_of(sample)
-    name = f"{sample.node}>{peer}" if peer else pair_units.of_node(sample)
+    name = f"{sample.node}>{peer}" if peer else pair_units.unit_of(sample)
     return f"{name} over {link}".strip() if link else name
 
 

@@ -588,7 +588,7 @@ def _is_waived(site: Site, attempt: Sample, today: date) -> bool:
     return any(
         waiver.holds(today)
         and attempt.node in waiver.set
-        and waiver.is_of(pair_units.of_node(attempt))
+        and waiver.is_of(pair_units.unit_of(attempt))
         and any(waiver.covers(*key) for key in [("", ""), *keys])
         and (attempt.status not in WRONG or attempt.status in waiver.wrong_answers)
         for waiver in site.waivers.values()

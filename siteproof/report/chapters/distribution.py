@@ -16,7 +16,7 @@ from siteproof.nodes.states import FleetReport
 from siteproof.record import finding, series
 from siteproof.record.finding import Finding
 from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import OF_GPU, is_gpu, node_of, of_node
+from siteproof.record.pair_units import OF_GPU, is_gpu, node_of, unit_of
 from siteproof.record.samples import Sample
 from siteproof.record.series import JobValue, Series
 from siteproof.report import promised
@@ -148,9 +148,9 @@ def _fleet(
         unit: failure(one)
         for one in reversed(standing)
         for unit in units.get(one.node, ())
-        if of_node(one) in (one.node, unit) and _takes_back(one, key, nodes[unit][-1])
+        if unit_of(one) in (one.node, unit) and _takes_back(one, key, nodes[unit][-1])
     }
-    sample = next(s for s in like if of_node(s) in nodes and _is_of(s, key))
+    sample = next(s for s in like if unit_of(s) in nodes and _is_of(s, key))
     criteria = promised.criteria_of(site, key, sample)
     printed = {runs[-1].printed for runs in nodes.values()}
     unit = promised.unit_of(
