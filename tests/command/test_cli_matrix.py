@@ -81,7 +81,7 @@ def test_a_bad_client_is_named_with_its_side_and_marked(net):
     assert done.code == 1
     assert answer_lines(done.out)[-1] == (f"{METRIC} over lan: explained by: n4 (as sender)")
     assert "3.959*" in done.out
-    assert "s1>n4 9.265 Gb/s, n4>s1 3.959: 57% apart" in done.out
+    assert "s1>n4 9.265 Gb/s, n4>s1 3.959: 57.3 % apart" in done.out
 
 
 def answer(net, *words):

@@ -190,7 +190,7 @@ def test_a_missing_tool_is_skipped_with_its_reason(bare):
         "HERE-PARAMETERS": "PASS",
     }
     verdict = world.siteproof("verdict")
-    assert "tool_missing: mpirun is not installed" in " ".join(verdict.out.split())
+    assert "cannot be measured here: mpirun is not installed" in " ".join(verdict.out.split())
     assert verdict.code == 3
     skipped = "could not be measured here: HERE-HPL, HERE-STREAM; if that"
     assert skipped in " ".join(verdict.out.split())
