@@ -122,14 +122,14 @@ def test_changes_and_waivers_are_counted_as_by_the_commands(winter):
     found = [*answers["trend"]["fleet"], *answers["trend"]["alerts"], *answers["trend"]["drifts"]]
     proven = [alert for alert in found if alert["open"] and not alert["provisional"]]
     assert of(first.summary, "change") == len(proven) > 0
-    assert of(first.summary, "waiver") == 1
+    assert of(first.summary, "waiver in use") == 1
 
 
 def test_each_waiver_is_named_once_with_what_it_excuses_or_why_not(winter):
     first, page, answers = winter
-    card = next(card for card in first.summary.cards if card.label == "waiver")
+    card = next(card for card in first.summary.cards if card.label == "waiver in use")
     assert card.note == "the first ends 2099-01-01, 3 excuse nothing, 1 expired"
-    assert '<a href="#section-waivers">waiver</a>' in page
+    assert '<a href="#section-waivers">waiver in use</a>' in page
     rows = {row[0]: row[-1] for row in Page(page).rows if row and row[0].startswith("W-")}
     assert page.count("W-OLD") == 1
     assert rows["W-ONE"] == "excuses n004 from C-TRIAD; n004 goes back into service"

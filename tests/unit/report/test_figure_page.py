@@ -304,7 +304,7 @@ def test_a_cell_has_its_value_where_there_is_room():
 
 def test_links_of_a_quantity_stand_below_its_name_with_their_medians():
     told = texts(way())
-    assert {"rate", "bare", "sriov", "9.6 GB/s", "6.5 GB/s", "100%"} <= set(told)
+    assert {"rate", "bare", "sriov", "9.6 GB/s", "6.5 GB/s", "100 %"} <= set(told)
     assert texts(rowed.ranges("R", []))
 
 
