@@ -20,7 +20,6 @@ from siteproof.gate.decision import Decision, Ruling
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.slurm.records import Node, Reservation
-from siteproof.slurm.spelling import Base, Flag
 from siteproof.wording.amounts import shorten
 from siteproof.wording.findings import fulls
 
@@ -130,7 +129,7 @@ class Standing(Enum):
 def standing(node: Node) -> Standing:
     """Who has taken it out, by its state and the beginning of its reason."""
     by_slurm = node.reason.lower().startswith(BY_SLURM)
-    set_down = node.state.base is Base.DOWN  # its reason is then of today
+    set_down = "DOWN" in node.state.words  # its reason is then of today
     if node.state.dead and (by_slurm or not node.reason or not set_down):
         return Standing.DEAD
     if not (node.state.taken_out or node.state.dead):
@@ -370,8 +369,8 @@ def state_of(node: Node) -> str:
     Without those that our reservation adds, and without the silence of a node that is down, which
     comes a little later.
     """
-    silence = {Flag.NOT_RESPONDING} if node.state.base is Base.DOWN else set()
-    words = node.state.words - {Flag.MAINTENANCE, Flag.RESERVED} - silence
+    silence = {"NOT_RESPONDING"} if "DOWN" in node.state.words else set()
+    words = node.state.words - {"MAINTENANCE", "RESERVED"} - silence
     return "+".join(sorted(words)).lower()
 
 

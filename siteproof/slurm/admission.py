@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
-from siteproof.errors import UserError, harmless, hint
+from siteproof.errors import UserError, harmless
 from siteproof.slurm import client, configured
 from siteproof.slurm.records import unusable
 
@@ -23,7 +23,7 @@ def refuse(words: Sequence[str], wanted: NodeSet) -> dict[str, str]:
     within = value_of(words, "--reservation")
     lost = unusable(wanted, client.node_states(), outside=not within)
     if within:
-        others = wanted - _reserved(within)
+        others = wanted - client.reserved(within)
         lost |= dict.fromkeys(others, f"not in the reservation {within}")
     _refuse_partitions(value_of(words, "--partition", "-p"))
     if len(lost) == len(wanted):
@@ -55,16 +55,6 @@ def folded(lost: Mapping[str, str]) -> str:
     for node, why in lost.items():
         reasons.setdefault(why, []).append(node)
     return "; ".join(f"{nodesets.of(nodes)} {harmless(why)}" for why, nodes in reasons.items())
-
-
-def _reserved(names: str) -> NodeSet:
-    """The nodes of a reservation, or of several with commas between. Raises UserError."""
-    known = client.reservations()
-    for name in names.split(","):
-        if name not in known:
-            what = f"no reservation '{name}'{hint(name, known)}"
-            raise UserError("--reservation", what, sorted(known) or "none, as Slurm has none")
-    return nodesets.of(node for name in names.split(",") for node in known[name].nodes)
 
 
 def _refuse_partitions(names: str) -> None:

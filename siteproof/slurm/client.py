@@ -22,7 +22,7 @@ from typing import IO, TypeVar
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
-from siteproof.errors import UserError, harmless
+from siteproof.errors import UserError, harmless, hint
 from siteproof.slurm import accounting, records
 from siteproof.slurm.records import EVENTS_FORMAT, Node, Reservation
 
@@ -144,12 +144,12 @@ def reserved(name: str) -> NodeSet:
 
     Queried once a session: no job of the reservation can have others.
     """
-    nodes = nodesets.of()
-    for one in name.split(","):
-        text = _ask(["scontrol", "-o", "show", f"reservation={one}"])
-        for reservation in records.parse_reservations(text).values():
-            nodes.update(reservation.nodes)
-    return nodes
+    known, names = reservations(), name.split(",")
+    for one in names:
+        if one not in known:
+            what = f"no reservation '{one}'{hint(one, known)}"
+            raise UserError("--reservation", what, sorted(known) or "none, as Slurm has none")
+    return nodesets.of(node for one in names for node in known[one].nodes)
 
 
 def jobs_on(nodes: str) -> list[str]:
@@ -163,10 +163,12 @@ def queued(jobs: Sequence[str]) -> set[str]:
     """Those of the jobs that Slurm still lists; all of them if Slurm does not answer."""
     if not jobs:
         return set()
-    done = _tried(["squeue", "-h", "-o", "%A", "-j", ",".join(jobs)])
-    if done is None or (done.returncode and "Invalid job id" not in done.stderr):
+    try:
+        done = _run(["squeue", "-h", "-o", "%A", "-j", ",".join(jobs)], SHORT)
+    except (UserError, OSError, subprocess.TimeoutExpired):
         return set(jobs)
-    return set(done.stdout.split())
+    is_known = done.returncode == 0 or "Invalid job id" in done.stderr
+    return set(done.stdout.split()) if is_known else set(jobs)
 
 
 def would_start(words: Sequence[str]) -> None:
@@ -243,17 +245,10 @@ def own_jobs(folder: str) -> list[tuple[str, str, str]]:
 
 def _printed_by(argv: Sequence[str]) -> str:
     """What a query prints that can be left out, without control characters; empty if it fails."""
-    done = _tried(argv)
-    lines = done.stdout.splitlines() if done and done.returncode == 0 else []
-    return "".join(f"{harmless(line)}\n" for line in lines)
-
-
-def _tried(argv: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
-    """A query that can be left out; None where it cannot be run, or Slurm does not answer."""
     try:
-        return _run(argv, SHORT)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
+        return "".join(f"{harmless(line)}\n" for line in _ask(argv, SHORT).splitlines())
+    except UserError:
+        return ""
 
 
 def nodes_of(job: str, since: float) -> NodeSet:
@@ -400,16 +395,14 @@ def change(argv: Sequence[str]) -> Failure | None:
     """Run one scontrol command; None if it succeeds. Raises UserError if it is not installed."""
     try:
         done = _run(argv, TIMEOUT)
-    except FileNotFoundError:
-        raise _missing(argv[0]) from None
     except OSError as error:
         return Failure(Cause.FAILED, error.strerror or "cannot be run")
     except subprocess.TimeoutExpired:
         return Failure(Cause.NO_ANSWER)
     if done.returncode == 0:
         return None
-    printed = harmless(" ".join((done.stderr or done.stdout).split()))
-    message = " ".join(printed.split()) or f"exit code {done.returncode}"
+    printed = " ".join((done.stderr or done.stdout).split())
+    message = harmless(printed) or f"exit code {done.returncode}"
     if not _REFUSED.search(message):
         return Failure(Cause.UNSURE, message)
     return Failure(Cause.DENIED if _DENIED.search(message) else Cause.FAILED, message)
@@ -420,8 +413,6 @@ def _ask(argv: Sequence[str], seconds: float = 0) -> str:
     seconds = seconds or TIMEOUT
     try:
         done = _run(argv, seconds)
-    except FileNotFoundError:
-        raise _missing(argv[0]) from None
     except OSError as error:
         raise UserError(argv[0], f"cannot be run: {error.strerror}") from None
     except subprocess.TimeoutExpired as error:
@@ -436,13 +427,13 @@ def _ask(argv: Sequence[str], seconds: float = 0) -> str:
     return done.stdout
 
 
-def _missing(program: str) -> UserError:
-    return UserError(program, "not found on PATH; it is required because the site uses Slurm")
-
-
 def _run(argv: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str]:
-    """Run it with times in seconds since 1970 and messages in English."""
-    waiting = threading.Timer(SILENT, _print_waiting, [argv[0], seconds])
+    """Run it with times in seconds since 1970 and messages in English.
+
+    Raises UserError if it is not installed, OSError, and TimeoutExpired.
+    """
+    what = f"siteproof: {argv[0]}: no answer from Slurm yet; it has {seconds:g} s"
+    waiting = threading.Timer(SILENT, print, [what], {"file": sys.stderr, "flush": True})
     waiting.daemon = True
     if sys.stderr.isatty():  # a log has the answer, or why there is none
         waiting.start()
@@ -457,10 +448,8 @@ def _run(argv: Sequence[str], seconds: float) -> subprocess.CompletedProcess[str
             check=False,
             env=os.environ | {"SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"},
         )
+    except FileNotFoundError:
+        what = "not found on PATH; it is required because the site uses Slurm"
+        raise UserError(argv[0], what) from None
     finally:
         waiting.cancel()
-
-
-def _print_waiting(program: str, seconds: float) -> None:
-    what = f"no answer from Slurm yet; it has {seconds:g} s"
-    print(f"siteproof: {program}: {what}", file=sys.stderr, flush=True)

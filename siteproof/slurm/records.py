@@ -17,7 +17,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.errors import UserError, harmless
-from siteproof.slurm.spelling import Flag, NodeState, node_state
+from siteproof.slurm.spelling import NodeState, node_state
 
 EVENTS_FORMAT = "Cluster,NodeName,TimeStart,TimeEnd,State,StateRaw,Reason"
 _SWITCH = re.compile(r"^SwitchName=([\w.-]{1,100}) Level=0 .*?\bNodes=(\S+)", re.MULTILINE)
@@ -46,7 +46,7 @@ class NodeEvent:
     @property
     def down(self) -> bool:
         """Whether the node took no job: down, drained, failing, rebooting or in maintenance."""
-        return not self.state.usable or Flag.MAINTENANCE in self.state.flags
+        return not self.state.usable or "MAINTENANCE" in self.state.words
 
     @property
     def backwards(self) -> bool:

@@ -9,121 +9,61 @@ checks and gate judge a node alike.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
-
-class Base(StrEnum):
-    """What Slurm knows of a node at all."""
-
-    IDLE = "IDLE"
-    ALLOCATED = "ALLOCATED"
-    MIXED = "MIXED"
-    DOWN = "DOWN"
-    ERROR = "ERROR"
-    FUTURE = "FUTURE"
-    UNKNOWN = "UNKNOWN"
-
-
-class Flag(StrEnum):
-    """What Slurm adds to the base state; the names are those of `scontrol show node`."""
-
-    BLOCKED = "BLOCKED"
-    CLOUD = "CLOUD"
-    COMPLETING = "COMPLETING"
-    DRAIN = "DRAIN"
-    DYNAMIC_FUTURE = "DYNAMIC_FUTURE"
-    DYNAMIC_NORM = "DYNAMIC_NORM"
-    EXTERNAL = "EXTERNAL"
-    FAIL = "FAIL"
-    INVALID_REG = "INVALID_REG"
-    MAINTENANCE = "MAINTENANCE"
-    NOT_RESPONDING = "NOT_RESPONDING"
-    PERFCTRS = "PERFCTRS"
-    PLANNED = "PLANNED"
-    POWER_DOWN = "POWER_DOWN"
-    POWER_UP = "POWER_UP"
-    POWERED_DOWN = "POWERED_DOWN"
-    POWERING_DOWN = "POWERING_DOWN"
-    POWERING_UP = "POWERING_UP"
-    REBOOT_CANCEL = "REBOOT_CANCEL"
-    REBOOT_ISSUED = "REBOOT_ISSUED"
-    REBOOT_REQUESTED = "REBOOT_REQUESTED"
-    RESERVED = "RESERVED"
-    RESUME = "RESUME"
-    UNDRAIN = "UNDRAIN"
-
-
-# sinfo's words that are no name of a base state or flag, long and short form.
-_WORDS: dict[str, tuple[Base, Flag | None]] = {
-    "ALLOC": (Base.ALLOCATED, None),
-    "MIX": (Base.MIXED, None),
-    "UNK": (Base.UNKNOWN, None),
-    "FUTR": (Base.FUTURE, None),
-    "DRAINED": (Base.IDLE, Flag.DRAIN),
-    "DRAIN": (Base.IDLE, Flag.DRAIN),
-    "DRAINING": (Base.ALLOCATED, Flag.DRAIN),
-    "DRNG": (Base.ALLOCATED, Flag.DRAIN),
-    "FAIL": (Base.IDLE, Flag.FAIL),
-    "FAILING": (Base.ALLOCATED, Flag.FAIL),
-    "FAILG": (Base.ALLOCATED, Flag.FAIL),
-    "COMPLETING": (Base.IDLE, Flag.COMPLETING),
-    "COMP": (Base.IDLE, Flag.COMPLETING),
-    "MAINT": (Base.IDLE, Flag.MAINTENANCE),
-    "RESERVED": (Base.IDLE, Flag.RESERVED),
-    "RESV": (Base.IDLE, Flag.RESERVED),
-    "PLANNED": (Base.IDLE, Flag.PLANNED),
-    "PLND": (Base.IDLE, Flag.PLANNED),
-    "BLOCKED": (Base.IDLE, Flag.BLOCKED),
-    "BLOCK": (Base.IDLE, Flag.BLOCKED),
-    "PERFCTRS": (Base.IDLE, Flag.PERFCTRS),
-    "NPC": (Base.IDLE, Flag.PERFCTRS),
-    "INVAL": (Base.IDLE, Flag.INVALID_REG),
-    "REBOOT": (Base.IDLE, Flag.REBOOT_REQUESTED),
-    "BOOT": (Base.IDLE, Flag.REBOOT_REQUESTED),
+BASES = ("IDLE", "ALLOCATED", "MIXED", "DOWN", "ERROR", "FUTURE", "UNKNOWN")
+# What sinfo has one word for, with that word in its long and its short form.
+_SINFO = {
+    "ALLOCATED": ("ALLOC",),
+    "MIXED": ("MIX",),
+    "UNKNOWN": ("UNK",),
+    "FUTURE": ("FUTR",),
+    "IDLE+DRAIN": ("DRAINED", "DRAIN"),
+    "ALLOCATED+DRAIN": ("DRAINING", "DRNG"),
+    "IDLE+FAIL": ("FAIL",),
+    "ALLOCATED+FAIL": ("FAILING", "FAILG"),
+    "IDLE+COMPLETING": ("COMPLETING", "COMP"),
+    "IDLE+MAINTENANCE": ("MAINT",),
+    "IDLE+RESERVED": ("RESERVED", "RESV"),
+    "IDLE+PLANNED": ("PLANNED", "PLND"),
+    "IDLE+BLOCKED": ("BLOCKED", "BLOCK"),
+    "IDLE+PERFCTRS": ("PERFCTRS", "NPC"),
+    "IDLE+INVALID_REG": ("INVAL",),
+    "IDLE+REBOOT_REQUESTED": ("REBOOT", "BOOT"),
     # A flag alone: Slurm writes it so for a node of which it knows nothing else.
-    "CANCEL_REBOOT": (Base.UNKNOWN, Flag.REBOOT_CANCEL),
-    "CANC_R": (Base.UNKNOWN, Flag.REBOOT_CANCEL),
-    "EXT": (Base.UNKNOWN, Flag.EXTERNAL),
-    "RESM": (Base.UNKNOWN, Flag.RESUME),
-    "POW_DN": (Base.UNKNOWN, Flag.POWER_DOWN),
-    "POW_UP": (Base.UNKNOWN, Flag.POWER_UP),
-    "POWRING_DN": (Base.UNKNOWN, Flag.POWERING_DOWN),
-    "POWERED_DN": (Base.UNKNOWN, Flag.POWERED_DOWN),
+    "REBOOT_CANCEL": ("CANCEL_REBOOT", "CANC_R"),
+    "EXTERNAL": ("EXT",),
+    "RESUME": ("RESM",),
+    "POWER_DOWN": ("POW_DN",),
+    "POWER_UP": ("POW_UP",),
+    "POWERING_DOWN": ("POWRING_DN",),
+    "POWERED_DOWN": ("POWERED_DN",),
 }
+_WORDS = {word: state for state, words in _SINFO.items() for word in words}
 _SUFFIXES = {
-    "*": Flag.NOT_RESPONDING,
-    "~": Flag.POWERED_DOWN,
-    "#": Flag.POWERING_UP,
-    "!": Flag.POWER_DOWN,
-    "%": Flag.POWERING_DOWN,
-    "$": Flag.MAINTENANCE,
-    "@": Flag.REBOOT_REQUESTED,
-    "^": Flag.REBOOT_ISSUED,
-    "-": Flag.PLANNED,
+    "*": "NOT_RESPONDING",
+    "~": "POWERED_DOWN",
+    "#": "POWERING_UP",
+    "!": "POWER_DOWN",
+    "%": "POWERING_DOWN",
+    "$": "MAINTENANCE",
+    "@": "REBOOT_REQUESTED",
+    "^": "REBOOT_ISSUED",
+    "-": "PLANNED",
 }
-_BASES = {base.value: base for base in Base}
-_FLAGS = {flag.value: flag for flag in Flag}
 # Only a person, or the node's return, ends these. The gate leaves such a node alone.
-_OUT_BASES = frozenset({Base.DOWN, Base.ERROR, Base.FUTURE, Base.UNKNOWN})
-_OUT_FLAGS = frozenset({Flag.DRAIN, Flag.FAIL})
+_DRAINED = {"DRAIN", "FAIL"}
+_OUT = _DRAINED | {"DOWN", "ERROR", "FUTURE", "UNKNOWN"}
 # These end by themselves, but until then no job starts.
-_PASSING = frozenset({Flag.INVALID_REG, Flag.REBOOT_ISSUED})
-_POWER = frozenset({Flag.POWER_DOWN, Flag.POWERED_DOWN, Flag.POWERING_DOWN, Flag.POWERING_UP})
-_NOT_IDLE = frozenset({Flag.BLOCKED, Flag.COMPLETING, Flag.PERFCTRS, Flag.PLANNED})
+_PASSING = {"INVALID_REG", "REBOOT_ISSUED"}
+_POWER = {"POWER_DOWN", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP"}
+_NOT_IDLE = {"BLOCKED", "COMPLETING", "PERFCTRS", "PLANNED"}
 # Of a node with one of these no silence is a fault: it is off, it starts, or it is not there yet.
-_NOT_DEAD = _POWER | {
-    Flag.CLOUD,
-    Flag.DYNAMIC_FUTURE,
-    Flag.PLANNED,
-    Flag.REBOOT_ISSUED,
-    Flag.REBOOT_REQUESTED,
-}
-_RESERVED = frozenset({Flag.MAINTENANCE, Flag.RESERVED})
+_ABSENT = {"CLOUD", "DYNAMIC_FUTURE", "FUTURE", "PLANNED", "REBOOT_ISSUED", "REBOOT_REQUESTED"}
 
 
 @dataclass(frozen=True)
 class NodeState:
-    """A node's state. said: as Slurm wrote it. strange: words that this release does not know.
+    """A node's state. said: as Slurm wrote it. words: base state and flags, as scontrol has them.
 
     A flag that a later Slurm adds leaves the judgement to the others: so far most flags only
     describe a node that takes jobs (PLANNED, DYNAMIC_NORM, BLOCKED, EXTERNAL), and a job that
@@ -132,68 +72,62 @@ class NodeState:
     """
 
     said: str
-    base: Base = Base.UNKNOWN
-    flags: frozenset[Flag] = frozenset()
-    strange: frozenset[str] = frozenset()
-
-    @property
-    def words(self) -> frozenset[str]:
-        """Base state and flags, such as IDLE and DRAIN."""
-        return frozenset({self.base.value, *(flag.value for flag in self.flags), *self.strange})
+    words: frozenset[str]
 
     @property
     def in_words(self) -> str:
         """As Slurm wrote it, with words for the characters that sinfo puts after it."""
         bare, flags = _without_suffix(self.said)
-        words = ", ".join(flag.value.replace("_", " ").lower() for flag in sorted(flags))
+        words = ", ".join(flag.replace("_", " ").lower() for flag in sorted(flags))
         return f"{bare} ({words})" if words else bare
 
     @property
     def taken_out(self) -> frozenset[str]:
         """The states in which the node takes no job until an operator or its return ends them."""
-        out = {base.value for base in _OUT_BASES if base is self.base}
-        return frozenset(out | {flag.value for flag in self.flags & _OUT_FLAGS})
+        return self.words & _OUT
 
     @property
     def usable(self) -> bool:
         """Whether a job on the node starts, now or when the jobs before it have ended.
 
         A node that power saving has switched off is usable, though it does not answer: a job wakes
-        it. sinfo leaves out its silence, too.
+        it. sinfo leaves out its silence, too. Its `reboot` hides DOWN and DRAIN; a node with jobs
+        takes more until they end.
         """
-        passing = self.flags & _PASSING or self._about_to_reboot
-        silent = self.silent and not self.flags & _POWER
-        return not (self.taken_out or passing or silent)
+        busy = self.words & {"ALLOCATED", "MIXED"}
+        reboots = "REBOOT_REQUESTED" in self.words and not busy
+        silent = self.silent and not self.words & _POWER
+        return not (self.words & (_OUT | _PASSING) or reboots or silent)
 
     @property
     def idle(self) -> bool:
         """Whether a job on the node would start now."""
-        return self.usable and self.base is Base.IDLE and not self.flags & _NOT_IDLE
+        return self.usable and "IDLE" in self.words and not self.words & _NOT_IDLE
 
     @property
     def unasked(self) -> bool:
         """Whether slurmctld has started and not heard of the node since."""
-        return self.base is Base.UNKNOWN and "UNKNOWN" in self.said.upper()
+        return "UNKNOWN" in self.words and "UNKNOWN" in self.said.upper()
 
     @property
     def reserved(self) -> bool:
         """Whether only jobs in a reservation may run on the node."""
-        return bool(self.flags & _RESERVED)
+        return not self.words.isdisjoint({"MAINTENANCE", "RESERVED"})
 
     @property
     def drains(self) -> bool:
         """Whether jobs that run on the node go on, and no other begins."""
-        return Flag.DRAIN in self.flags
+        return "DRAIN" in self.words
 
     @property
     def silent(self) -> bool:
         """Whether the node does not answer Slurm."""
-        return Flag.NOT_RESPONDING in self.flags
+        return "NOT_RESPONDING" in self.words
 
     @property
     def dead(self) -> bool:
         """Whether the node is gone, and nobody has drained it."""
-        return self.gone and not self.flags & _OUT_FLAGS
+        return self.gone and not self.words & _DRAINED
 
     @property
     def gone(self) -> bool:
@@ -201,39 +135,25 @@ class NodeState:
 
         Not of a node that is powered down, reboots, or is one of a cloud or of the future.
         """
-        down = self.base is Base.DOWN or self.silent
-        planned = self.flags & _NOT_DEAD or self.base is Base.FUTURE
-        return down and not planned
-
-    @property
-    def _about_to_reboot(self) -> bool:
-        """sinfo's `reboot` hides DOWN and DRAIN; a node with jobs takes more until they end."""
-        busy = self.base in (Base.ALLOCATED, Base.MIXED)
-        return Flag.REBOOT_REQUESTED in self.flags and not busy
+        return ("DOWN" in self.words or self.silent) and not self.words & (_POWER | _ABSENT)
 
 
 def node_state(said: str) -> NodeState:
     """Read a node's state as scontrol or sinfo write it, in the long or the short form."""
     first, *others = said.upper().split("+")
-    name, flags = _without_suffix(first)
-    base, flag = _WORDS.get(name) or (_BASES.get(name, Base.UNKNOWN), _FLAGS.get(name))
-    flags |= {flag} if flag else set()
-    strange = set() if name in _WORDS or name in _BASES or name in _FLAGS else {name}
+    bare, found = _without_suffix(first)
+    words = _WORDS.get(bare, bare).split("+")
     for other in others:
-        name, more = _without_suffix(other)
-        flags |= more
-        if not name:  # sinfo's `allocated+`
-            flags.add(Flag.COMPLETING)
-        elif name in _FLAGS:
-            flags.add(_FLAGS[name])
-        elif name in _BASES:
-            base = _BASES[name]  # ALLOCATED+DOWN, as releases before 22.05 wrote it
-        else:
-            strange.add(name)
-    return NodeState(said, base, frozenset(flags), frozenset(strange - {""}))
+        bare, flags = _without_suffix(other)
+        words.append(bare or "COMPLETING")  # sinfo's `allocated+`
+        found |= flags
+    # Releases before 22.05 wrote ALLOCATED+DOWN: the last counts.
+    base = [word for word in words if word in BASES][-1:] or ["UNKNOWN"]
+    found.update(word for word in words if word and word not in BASES)
+    return NodeState(said, frozenset(found.union(base)))
 
 
-def _without_suffix(name: str) -> tuple[str, set[Flag]]:
+def _without_suffix(name: str) -> tuple[str, set[str]]:
     bare = name.rstrip("".join(_SUFFIXES))
     return bare, {_SUFFIXES[character] for character in name[len(bare) :]}
 

@@ -48,9 +48,9 @@ def test_an_error_is_told_in_one_line(name, ask, slurm):
 
 
 def test_an_error_that_scontrol_reports_on_stdout_is_told(slurm):
-    slurm("scontrol", "echo 'Reservation nowhere not found'; exit 1")
-    with pytest.raises(UserError, match="^scontrol: Reservation nowhere not found"):
-        client.reserved("nowhere")
+    slurm("scontrol", "echo 'Not authorised'; exit 1")
+    with pytest.raises(UserError, match="^scontrol: Not authorised"):
+        client.reservations()
 
 
 @rows("name, ask", ALL)
@@ -93,7 +93,8 @@ def test_an_answer_without_a_node_is_no_cluster_whose_nodes_are_all_usable(slurm
 def test_each_question_is_one_call_with_times_in_seconds(slurm):
     slurm("sinfo", "echo 'n1|idle|none'")
     node, reservation = "NodeName=n1 State=IDLE x", RESERVATION
-    slurm("scontrol", f"case $3 in nodes) echo '{node}' ;; *) echo '{reservation}' ;; esac")
+    both = f"{reservation}\\n{reservation.replace('=a', '=b')}"
+    slurm("scontrol", f"case $3 in nodes) echo '{node}' ;; *) printf '{both}\\n' ;; esac")
     client.node_states()
     client.first_look()
     client.first_look()
@@ -104,8 +105,7 @@ def test_each_question_is_one_call_with_times_in_seconds(slurm):
         "%s -h -N -o %N|%T|%E",
         "%s -h -N -o %N|%T|%E",
         "%s -o show nodes",
-        "%s -o show reservation=a",
-        "%s -o show reservation=b",
+        "%s -o show reservations",
     ]
 
 
