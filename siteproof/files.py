@@ -366,6 +366,7 @@ def append(path: Path, line: bytes, *, below: Path, limit: int = OUTPUT) -> None
             line = b"\n" + line  # a line that a full disk cut off stays a line of its own
         if os.write(handles[-1], line) != len(line):
             raise UserError(path, "written only in part", hint="Is the disk full?")
+        os.fsync(handles[-1])
 
 
 def remove(path: Path, *, below: Path, may_remove: Callable[[int], bool]) -> None:

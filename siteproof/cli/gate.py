@@ -426,7 +426,7 @@ def _retest(judged: Judgement, scope: Scope, chosen: Options) -> Work:
     elif any(plan.commands for plan in plans.values()):
         work = _apply(scope, "retest", act.plan_resume, cluster)
         members = nodesets.of(n for r in quarantines.values() for n in r.nodes)
-        silent = act.wait_until_they_answer(str(members - cannot))
+        silent = act.wait_until_they_answer(members - cannot)
         gate_answer.print_reasons(silent, "left alone: ")
         drained = [n.name for n in act.look().nodes.values() if n.state.taken_out]
         cannot = nodesets.of([*cannot, *silent, *drained])

@@ -94,6 +94,7 @@ def _all(sets: Iterable[str]) -> NodeSet:
 
 
 Planner = Callable[[Scope, Cluster, Mapping[str, Finding]], dict[str, Plan]]
+Journal = Callable[[Mapping[str, object]], None]  # what log.held gives
 
 
 def look() -> Cluster:
@@ -106,13 +107,18 @@ def look() -> Cluster:
     return cluster
 
 
+def _in_slurm(site: Site) -> list[str]:
+    """The partitions of a site in Slurm; none where the machine of the command has no Slurm."""
+    found = [name for name, one in site.system.partitions.items() if one.scheduler == "slurm"]
+    return found if client.is_here() else []
+
+
 def out_of_service(site: Site) -> list[Finding]:
     """Why nodes of a site take no users' jobs now, or that Slurm does not answer.
 
     None where the site, or the machine of the command, has no Slurm.
     """
-    of_slurm = any(one.scheduler == "slurm" for one in site.system.partitions.values())
-    if not of_slurm or not client.is_here():
+    if not _in_slurm(site):
         return []
     try:
         known = client.all_nodes().values()
@@ -125,25 +131,23 @@ def out_of_service(site: Site) -> list[Finding]:
 
 def in_quarantine(site: Site) -> NodeSet:
     """The nodes of a site in a quarantine; none where Slurm is not here, or does not answer."""
-    of_slurm = [name for name, one in site.system.partitions.items() if one.scheduler == "slurm"]
-    if not of_slurm or not client.is_here():
-        return nodesets.of()
+    of_slurm = _in_slurm(site)
     try:
-        known = client.reservations()
+        known = client.reservations() if of_slurm else {}
     except UserError:
         return nodesets.of()
     names = filter(known.__contains__, map(commands.reservation_name, of_slurm))
     return nodesets.of(node for name in names for node in known[name].nodes)
 
 
-def wait_until_they_answer(nodes: str) -> dict[str, Finding]:
+def wait_until_they_answer(nodes: NodeSet) -> dict[str, Finding]:
     """Wait for nodes that were resumed; those that do not come back, with their state."""
     deadline = time.monotonic() + PATIENCE
     while True:
         known = look().nodes
         silent = {
             n: commands.not_responding(known[n])
-            for n in nodesets.of(nodesets.parse(nodes))
+            for n in nodes
             if n in known and known[n].state.silent
         }
         if not silent or time.monotonic() > deadline:
@@ -179,15 +183,12 @@ def plan_release(scope: Scope, cluster: Cluster, moved: Mapping[str, Finding]) -
     records, own = log.read(scope.log), quarantines(scope, cluster)
     plans = {}
     for name, nodes in scope.partitions.items():
-        reservation = own.get(name) or Reservation(
-            commands.reservation_name(name), 0, nodesets.of()
+        none = Reservation(commands.reservation_name(name), 0, nodesets.of())
+        inside = _inside(scope, records, cluster, own.get(name, none))
+        put_in, reservation = nodesets.of(inside.since), inside.reservation
+        plans[name] = commands.release(
+            scope.decision, cluster, reservation, nodes, put_in, inside.tested, moved
         )
-        inside = _inside(scope, records, cluster, reservation)
-        put_in, tested = nodesets.of(inside.since), inside.tested
-        outside = nodes - reservation.nodes
-        plan = commands.release(scope.decision, cluster, reservation, put_in, tested, moved)
-        rest = commands.left_over(scope.decision, cluster, outside, put_in, tested, moved)
-        plans[name] = Plan([*plan.commands, *rest.commands], {**plan.left_alone, **rest.left_alone})
     return plans
 
 
@@ -251,160 +252,128 @@ def act(scope: Scope, what: str, planner: Planner, seen: Cluster) -> Done:
             done.left_alone |= plan.left_alone
             done.kept |= plan.kept
         if any(plan.commands for plan in plans.values()):
-            journal.add(
-                _record(scope, what, phase="plan")
-                | {
-                    "out": {r.node: r.state for r in scope.decision.rulings.values() if not r.back},
-                    "left_alone": {n: why.record() for n, why in done.left_alone.items()},
-                    "commands": [list(c.argv) for p in plans.values() for c in p.commands],
-                }
+            record = _record(
+                scope,
+                what,
+                phase="plan",
+                out={r.node: r.state for r in scope.decision.rulings.values() if not r.back},
+                left_alone={n: why.record() for n, why in done.left_alone.items()},
+                commands=[list(c.argv) for p in plans.values() for c in p.commands],
             )
+            journal(record)
         with children.noted() as received:
             for plan in plans.values():
                 _run_all(scope, what, plan.commands, journal, done, received)
-    resumed = nodesets.of(
-        n for c in done.commands if c.what == "resume" for n in nodesets.parse(c.nodes)
-    )
-    if resumed:
+    if resumed := _all(c.nodes for c in done.commands if c.what == "resume"):
         with suppress(UserError):  # what was done is done
-            wait_until_they_answer(str(resumed))  # until then they look dead
+            wait_until_they_answer(resumed)  # until then they look dead
     return done
 
 
-def _adopt(scope: Scope, own: Iterable[Reservation], journal: log.Log) -> None:
+def _adopt(scope: Scope, own: Iterable[Reservation], journal: Journal) -> None:
     """Write the start of our reservations that the log knows only by their nodes, which change."""
     records = log.read(scope.log)
     for found in own:
         if not any(log.has_start(record, found) for record in records):
-            record = {"what": "create", "reservation": found.name, "nodes": str(found.nodes)}
-            adopted = {"phase": "after", "error": "", "start": found.start}
-            journal.add(_record(scope, "adopt") | record | adopted)
+            of_it = {"reservation": found.name, "nodes": str(found.nodes), "start": found.start}
+            journal(_record(scope, "adopt", what="create", phase="after", error="", **of_it))
 
 
 def _run_all(
     scope: Scope,
     what: str,
     planned: Iterable[Command],
-    journal: log.Log,
+    journal: Journal,
     done: Done,
     received: Sequence[int],
 ) -> None:
     """Run one partition's commands, up to the first error: the rest depend on it.
 
-    Those for which the user lacks the right are handed over instead. received: signals, which end
-    it between two commands, so that the log has each command's end.
+    Those for which the user lacks the right are handed over instead; the log then knows the
+    reservation as ours. received: signals, which end it between two commands, so that the log has
+    each command's end.
     """
-    for command in planned:
+    for wanted in planned:
         if received:
             raise KeyboardInterrupt
-        if _lacks_right(command, done.handed_over):
-            _hand_over(scope, what, command, journal, done)
-            continue
-        outcome = _run(scope, what, command, journal)
-        if outcome.is_refused and command.instead:
-            command = replace(command, argv=command.instead, instead=())
-            outcome = _run(scope, what, command, journal)
-            if not outcome.error:
-                done.refused_users = scope.options.colleagues
+        # Who may not change reservations may not change nodes either.
+        lacks_right = any(wanted.of_nodes or not other.of_nodes for other in done.handed_over)
+        command, outcome = wanted, Outcome(denied=True)
+        if not lacks_right:
+            command, outcome = _run(scope, what, wanted, journal)
         if outcome.denied:
-            _hand_over(scope, what, command, journal, done)
+            journal(_record(scope, what, **command.record(), phase=log.HANDED_OVER))
+            done.handed_over.append(command)
         elif outcome.error:
             done.errors.append(f"{shlex.join(command.argv)}: {outcome.error}")
             return
         else:
             done.commands.append(command)
+            if command is not wanted:
+                done.refused_users = scope.options.colleagues
 
 
-def _lacks_right(command: Command, denied: Sequence[Command]) -> bool:
-    """Whether Slurm would deny it: who may not change reservations may not change nodes either."""
-    return any(command.of_nodes or not other.of_nodes for other in denied)
-
-
-def _run(scope: Scope, what: str, command: Command, journal: log.Log) -> Outcome:
-    record = _command_record(scope, what, command)
-    journal.add({**record, "phase": "before"})
+def _run(scope: Scope, what: str, command: Command, journal: Journal) -> tuple[Command, Outcome]:
+    """Run a command, or the other one where Slurm refuses it: which, and what became of it."""
+    journal(_record(scope, what, **command.record(), phase="before"))
     outcome = _outcome(command, client.change(command.argv))
-    journal.add({**record, **_now(), "phase": "after", **outcome.record()})
-    return outcome
-
-
-def _hand_over(scope: Scope, what: str, command: Command, journal: log.Log, done: Done) -> None:
-    """Leave a command to somebody who has the right; the log knows the reservation as ours."""
-    journal.add({**_command_record(scope, what, command), "phase": log.HANDED_OVER})
-    done.handed_over.append(command)
-
-
-def _command_record(scope: Scope, what: str, command: Command) -> dict[str, object]:
-    return _record(scope, what) | {
-        "what": command.what,
-        "reservation": command.reservation,
-        "nodes": command.nodes,
-        "added": command.added,
-        "released": command.released,
-        "command": list(command.argv),
-    }
+    known: dict[str, object] = {"perhaps": 1} if outcome.perhaps else {}
+    known |= {} if outcome.start is None else {"start": outcome.start}
+    end = {"phase": "after", "error": outcome.error, **known}
+    journal(_record(scope, what, **command.record(), **end))
+    if outcome.refused and command.instead:
+        other = replace(command, argv=command.instead, instead=())
+        return _run(scope, what, other, journal)
+    return command, outcome
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What became of a command. perhaps: nobody knows; the next gate looks it up.
 
-    absent: Slurm answered in words that are not known, and then shows nothing of it.
-    denied: the user lacks the right. start: of a reservation that was created.
+    refused: it did not happen, as far as Slurm shows. denied: the user lacks the right. start: of a
+    reservation that was created.
     """
 
     error: str = ""
     perhaps: bool = False
-    absent: bool = False
-    start: int | None = None
+    refused: bool = False
     denied: bool = False
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether it did not happen, as far as Slurm shows."""
-        return bool(self.error) and (self.absent or not self.perhaps)
-
-    def record(self) -> dict[str, object]:
-        """For the log."""
-        plain: dict[str, object] = {"error": self.error}
-        plain |= {"perhaps": 1} if self.perhaps else {}
-        return plain | ({} if self.start is None else {"start": self.start})
+    start: int | None = None
 
 
 def _outcome(command: Command, failure: client.Failure | None) -> Outcome:
     """What became of a command, as Slurm has it now: silence is not a no."""
     if failure and failure.certain:
-        return Outcome(str(failure), denied=failure.cause is client.Cause.DENIED)
+        denied = failure.cause is client.Cause.DENIED
+        return Outcome(str(failure), refused=True, denied=denied)
     if not failure and command.what not in ("create", "update"):
         return Outcome()
+    known = [str(failure)] if failure else []
     try:
         cluster = look()
     except UserError as error:
-        reason = f"{failure}; {error}" if failure else str(error)
-        return Outcome(f"{reason}; 'siteproof gate' looks it up the next time", perhaps=True)
+        known += [str(error), "'siteproof gate' looks it up the next time"]
+        return Outcome("; ".join(known), perhaps=True)
     lack = commands.lack(command, cluster)
     reservation = cluster.reservations.get(command.reservation)
     created = command.what == "create" and not (lack and failure)
     start = reservation.start if created and reservation else None
-    if lack:
-        absent = failure is not None and failure.cause is client.Cause.UNSURE
-        why = f"{failure}; {lack}" if failure else lack
-        return Outcome(why, perhaps=True, absent=absent, start=start)
-    return Outcome(start=start)
+    if not lack:
+        return Outcome(start=start)
+    # Slurm answered in words that are not known, and then shows nothing of it.
+    refused = failure is not None and failure.cause is client.Cause.UNSURE
+    return Outcome("; ".join([*known, lack]), perhaps=True, refused=refused, start=start)
 
 
 def retest(
     scope: Scope, argv: Sequence[str], campaign: str, reservation: str, nodes: NodeSet
 ) -> int:
     """Run ReFrame on nodes of a quarantine, with the same output. Returns its exit code."""
-    record = _record(scope, "retest") | {
-        "what": log.TESTED,
-        "reservation": reservation,
-        "nodes": str(nodes),
-        "command": list(argv),
-    }
+    about = {"what": log.TESTED, "reservation": reservation, "nodes": str(nodes)}
+    test = {**about, "command": list(argv)}
     with log.held(scope.log, wait=True) as journal:
-        journal.add({**record, "phase": "before"})
+        journal(_record(scope, "retest", **test, phase="before"))
     own = Path(sys.executable).with_name("reframe")
     program = str(own) if own.exists() else shutil.which("reframe") or "reframe"
     environment = os.environ | {"RFM_CONFIG_FILES": installed.settings_files()}
@@ -417,21 +386,18 @@ def retest(
         except children.Interrupted:
             raise KeyboardInterrupt from None  # ReFrame has cancelled its jobs
     with log.held(scope.log, wait=True) as journal:
-        journal.add({**record, **_now(), "phase": "after", "exit_code": code})
+        journal(_record(scope, "retest", **test, phase="after", exit_code=code))
     return code
 
 
-def _record(scope: Scope, what: str, **more: str) -> dict[str, object]:
+def _record(scope: Scope, action: str, /, **more: object) -> dict[str, object]:
+    now = datetime.now(UTC)
     return {
-        **_now(),
+        "time": now.isoformat(timespec="seconds"),
+        "unix": int(now.timestamp()),
         "user": scope.user,
         "host": socket.gethostname(),
         "samples_of": scope.campaign,
-        "action": what,
+        "action": action,
         **more,
     }
-
-
-def _now() -> dict[str, object]:
-    now = datetime.now(UTC)
-    return {"time": now.isoformat(timespec="seconds"), "unix": int(now.timestamp())}

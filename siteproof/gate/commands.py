@@ -82,6 +82,17 @@ class Command:
     released: str = ""
     instead: tuple[str, ...] = ()
 
+    def record(self) -> dict[str, object]:
+        """For the log."""
+        return {
+            "what": self.what,
+            "reservation": self.reservation,
+            "nodes": self.nodes,
+            "added": self.added,
+            "released": self.released,
+            "command": list(self.argv),
+        }
+
     @property
     def of_nodes(self) -> bool:
         """Whether it needs the right to change nodes, which operators do not have."""
@@ -191,10 +202,28 @@ def quarantine(
     elif added := new - members:
         commands.append(_resize(name, new | members, added))
     texts = {n: text(decision.rulings[n], options) for n in new}
-    commands += _comments(texts, cluster)
-    if options.drain:
-        commands += _drains(texts, cluster)
-    return Plan(commands, left, _kept(texts, cluster))
+    reasons, kept = _reasons(texts, cluster, options.drain)
+    return Plan(commands + reasons, left, kept)
+
+
+def _reasons(
+    texts: Mapping[str, str], cluster: Cluster, drain: bool
+) -> tuple[list[Command], dict[str, Finding]]:
+    """Each node's reason in its Comment, and the comments that others have written, which stay.
+
+    drain: each node that is in service is drained, too.
+    """
+    commands, kept = [], {}
+    for node, words in texts.items():
+        comment = cluster.nodes[node].comment
+        if comment and not comment.startswith(MARK):
+            kept[node] = Finding(Kind.COMMENT_KEPT, node, message=comment)
+        elif comment != words:
+            commands.append(_node("comment", [node], f"Comment={words}"))
+    if drain:
+        in_service = [n for n in texts if not cluster.nodes[n].state.taken_out]
+        commands += [_node("drain", [n], "State=DRAIN", f"Reason={texts[n]}") for n in in_service]
+    return commands, kept
 
 
 def _create(name: str, nodes: NodeSet, options: QuarantineOptions) -> Command:
@@ -217,76 +246,40 @@ def _create(name: str, nodes: NodeSet, options: QuarantineOptions) -> Command:
     return Command("create", argv, str(nodes), name, str(nodes), instead=instead)
 
 
-def _drains(texts: Mapping[str, str], cluster: Cluster) -> list[Command]:
-    """Drain each node that is in service, with its reason."""
-    in_service = [n for n in texts if not cluster.nodes[n].state.taken_out]
-    return [_node("drain", [n], "State=DRAIN", f"Reason={texts[n]}") for n in in_service]
-
-
 def release(
     decision: Decision,
     cluster: Cluster,
     reservation: Reservation,
+    inventory: NodeSet,
     members: NodeSet,
     tested: NodeSet,
     moved: Mapping[str, Finding],
 ) -> Plan:
     """Take the nodes that have passed out of the quarantine; the others stay, each with why.
 
-    members: the nodes that the gate has put in; a colleague may have added others. tested: those
-    that were measured since then. A node that is down stays.
+    Of the other nodes of the inventory our comments and drains are taken away: a release may have
+    been cut off. members: the nodes that the gate has put in; a colleague may have added others.
+    tested: those that were measured since then; without a pass inside, a node stays drained. A node
+    that is down stays.
     """
-    passed = (reservation.nodes & decision.back & members & tested) - _gone(cluster)
-    passed -= nodesets.of(moved)
-    stay = reservation.nodes - passed
-    left = {n: moved.get(n) or _why_kept(n, decision, cluster, members) for n in stay}
-    if not passed:
-        return Plan((), left)
-    name = reservation.name
-    delete = ("scontrol", "delete", f"ReservationName={name}")
-    commands = [
-        _resize(name, stay, released=passed)
-        if stay
-        else Command("delete", delete, str(passed), name, released=str(passed))
-    ]
-    known = [cluster.nodes[n] for n in passed if n in cluster.nodes]
-    return Plan(commands + _bare(known) + _resume(known), left)
-
-
-def left_over(
-    decision: Decision,
-    cluster: Cluster,
-    outside: NodeSet,
-    members: NodeSet,
-    tested: NodeSet,
-    moved: Mapping[str, Finding],
-) -> Plan:
-    """Finish releases that were cut off: our comments and drains on nodes outside the quarantine.
-
-    members, tested: as in release; without a pass inside, a drained node stays drained.
-    """
-    ready = (decision.back & members & tested) - _gone(cluster) - nodesets.of(moved)
-    known = [cluster.nodes[n] for n in outside if n in cluster.nodes]
-    drained = [n for n in known if drained_by_us(n)]
-    resumed = [n for n in drained if n.name in ready]
-    left = {
-        n.name: moved.get(n.name) or _why_kept(n.name, decision, cluster, members)
-        for n in drained
-        if n.name not in ready
-    }
-    free = [n for n in known if n.name in decision.back and n.name not in left]
-    return Plan(_bare(free) + _resume(resumed), left)
-
-
-def _gone(cluster: Cluster) -> NodeSet:
-    """The nodes that are down or silent, drained or not."""
-    return nodesets.of(node.name for node in cluster.nodes.values() if node.state.gone)
-
-
-def _bare(nodes: Iterable[Node]) -> list[Command]:
-    """Take our comments away."""
-    marked = [node.name for node in nodes if node.comment.startswith(MARK)]
-    return [_node("comment", marked, "Comment=")] if marked else []
+    absent = nodesets.of(node.name for node in cluster.nodes.values() if node.state.gone)
+    ready = (decision.back & members & tested) - absent - nodesets.of(moved)
+    passed, stay = reservation.nodes & ready, reservation.nodes - ready
+    drained = nodesets.of(node.name for node in cluster.nodes.values() if drained_by_us(node))
+    outside = inventory - reservation.nodes
+    kept = stay | ((drained & outside) - ready)
+    left = {n: moved.get(n) or _why_kept(n, decision, cluster, members) for n in kept}
+    free = (passed | (outside & decision.back)) - kept
+    known = [cluster.nodes[n] for n in free if n in cluster.nodes]
+    name, commands = reservation.name, []
+    if passed and stay:
+        commands.append(_resize(name, stay, released=passed))
+    elif passed:
+        delete = ("scontrol", "delete", f"ReservationName={name}")
+        commands.append(Command("delete", delete, str(passed), name, released=str(passed)))
+    if marked := [n.name for n in known if n.comment.startswith(MARK)]:
+        commands.append(_node("comment", marked, "Comment="))
+    return Plan(commands + _resume(known), left)
 
 
 def resume(
@@ -307,53 +300,50 @@ def resume(
 
 def lack(command: Command, cluster: Cluster) -> str:
     """What Slurm does not have of a command's effect; empty if it has all of it."""
+    reservation = cluster.reservations.get(command.reservation)
     if command.what in ("create", "update"):
-        reservation = cluster.reservations.get(command.reservation)
         found = str(reservation.nodes) if reservation else "no such reservation"
         wrong = found != command.nodes
         return f"Slurm has {found} where {command.nodes} was requested" if wrong else ""
     if command.what == "users":
-        return _lacks_user(command, cluster)
+        user = command.argv[-1].removeprefix("Users+=")
+        there = reservation is not None and user in reservation.users
+        return "" if there else f"{user} is not among the reservation's users"
     if command.what == "delete":
-        there = command.reservation in cluster.reservations
-        return f"reservation {command.reservation} is still there" if there else ""
+        return f"reservation {command.reservation} is still there" if reservation else ""
+    return _not_in_force(command, cluster)
+
+
+def _not_in_force(command: Command, cluster: Cluster) -> str:
+    """On which nodes a comment, a drain or a resume is not in force."""
     nodes = [cluster.nodes[n] for n in nodesets.parse(command.nodes) if n in cluster.nodes]
-    kept = nodesets.of(node.name for node in nodes if not _has(command, node))
-    return f"{command.what} is not in force on {kept}" if kept else ""
-
-
-def _lacks_user(command: Command, cluster: Cluster) -> str:
-    reservation = cluster.reservations.get(command.reservation)
-    user = command.argv[-1].removeprefix("Users+=")
-    there = reservation is not None and user in reservation.users
-    return "" if there else f"{user} is not among the reservation's users"
-
-
-def _has(command: Command, node: Node) -> bool:
-    """Whether a comment, a drain or a resume is in force on a node."""
     if command.what == "comment":
-        return node.comment == command.argv[-1].removeprefix("Comment=")
-    return node.state.drains is (command.what == "drain")
+        comment = command.argv[-1].removeprefix("Comment=")
+        without = [node.name for node in nodes if node.comment != comment]
+    else:
+        drains = command.what == "drain"
+        without = [node.name for node in nodes if node.state.drains is not drains]
+    return f"{command.what} is not in force on {nodesets.of(without)}" if without else ""
 
 
 def changed(before: Cluster, now: Cluster, nodes: Iterable[str]) -> dict[str, Finding]:
-    """The nodes that are not what they were when the plan was made, each with both."""
+    """The nodes that are not what they were when the plan was made, each with both.
+
+    A job that begins or ends is no change.
+    """
     found = {}
     for node in nodes:
         old, new = before.nodes.get(node), now.nodes.get(node)
+        holders = [cluster.holders(node) for cluster in (before, now)]
         if old is None or new is None or _standing(old) != _standing(new):
-            found[node] = _changed(node, described(old), described(new))
-        elif before.holders(node) != now.holders(node):
-            found[node] = _changed(node, _held(before, node), _held(now, node))
+            texts = [described(old), described(new)]
+        elif holders[0] != holders[1]:
+            texts = [f"in {', '.join(names) or 'no reservation'}" for names in holders]
+        else:
+            continue
+        details = {"before": texts[0], "after": texts[1]}
+        found[node] = finding.of(Kind.STATE_CHANGED, details, subject=node)
     return found
-
-
-def _held(cluster: Cluster, node: str) -> str:
-    return f"in {', '.join(cluster.holders(node)) or 'no reservation'}"
-
-
-def _changed(node: str, before: str, after: str) -> Finding:
-    return finding.of(Kind.STATE_CHANGED, {"before": before, "after": after}, subject=node)
 
 
 def described(node: Node | None) -> str:
@@ -414,7 +404,7 @@ def drained_by_us(node: Node) -> bool:
 
 
 def _standing(node: Node) -> tuple[frozenset[str], str]:
-    """What must not change between plan and act; a job that begins or ends may."""
+    """What must not change between plan and act."""
     return node.state.taken_out, node.reason
 
 
@@ -453,26 +443,6 @@ def _resize(
 ) -> Command:
     words = ("scontrol", "update", f"ReservationName={name}", f"Nodes={nodes}")
     return Command("update", words, str(nodes), name, str(added), str(released))
-
-
-def _comments(texts: Mapping[str, str], cluster: Cluster) -> list[Command]:
-    """Each node's reason in its Comment, where that is empty or ours."""
-    return [
-        _node("comment", [n], f"Comment={words}")
-        for n, words in texts.items()
-        if (comment := cluster.nodes[n].comment) != words
-        and (not comment or comment.startswith(MARK))
-    ]
-
-
-def _kept(names: Iterable[str], cluster: Cluster) -> dict[str, Finding]:
-    """The comments that others have written."""
-    comments = {n: cluster.nodes[n].comment for n in names}
-    return {
-        n: Finding(Kind.COMMENT_KEPT, n, message=comment)
-        for n, comment in comments.items()
-        if comment and not comment.startswith(MARK)
-    }
 
 
 def _resume(nodes: Iterable[Node]) -> list[Command]:

@@ -18,13 +18,8 @@ if TYPE_CHECKING:
 
 OK, UNTESTED = str(State.OK), str(State.UNTESTED)
 STATES = tuple(map(str, State))  # the most severe first
-KEEP_OUT = (
-    "FAILED",
-    "FLAPPING",
-    "ODD",
-    "SLOW",
-    UNTESTED,
-)  # an UNSTABLE node goes back with a remark
+# An UNSTABLE node goes back with a remark.
+KEEP_OUT = ("FAILED", "FLAPPING", "ODD", "SLOW", UNTESTED)
 
 
 @dataclass(frozen=True)
@@ -139,18 +134,13 @@ def _excuse(findings: Sequence[Finding], excuses: Sequence[Excuse]) -> tuple[Fin
     """The waivers that excuse every reason, or events of the role; none if one is not excused."""
     used: dict[Finding, None] = {}
     for why in findings:
-        covering = [excuse.waiver for excuse in excuses if excuse.excuses(why)] or _event(why)
+        covering = [excuse.waiver for excuse in excuses if excuse.excuses(why)]
+        if not covering and why.get("event"):  # of the whole role: no fault of this node
+            covering = [replace(why, kind=Kind.FLEET_EVENT)]
         if not covering:
             return ()
         used |= dict.fromkeys(covering)
     return tuple(used)
-
-
-def _event(why: Finding) -> list[Finding]:
-    """The event of the whole role that explains a reason: no fault of this node."""
-    if not why.get("event"):
-        return []
-    return [replace(why, kind=Kind.FLEET_EVENT)]
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ It is also the proof of whose a reservation is: name and start of each that the 
 from __future__ import annotations
 
 import json
-import os
-import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -33,54 +32,15 @@ TESTED = "reframe"  # what a record of a test inside a quarantine is about
 GRACE = 60
 
 
-class Log:
-    """A log that only this process holds, so that two gates never act at the same time."""
-
-    def __init__(self, path: Path, handle: int) -> None:
-        self.path, self._handle = path, handle
-
-    def add(self, record: Mapping[str, object]) -> None:
-        """Append a record in one write. Raises UserError where it is not written whole."""
-        line = json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
-        size = os.fstat(self._handle).st_size
-        if size and os.pread(self._handle, 1, size - 1) != b"\n":
-            line = b"\n" + line  # a record that a full disk cut off stays a line of its own
-        try:
-            if os.write(self._handle, line) != len(line):
-                raise OSError(0, "written only in part")
-            os.fsync(self._handle)
-        except OSError as error:
-            raise UserError(self.path, f"cannot be written: {error.strerror}") from None
-
-
 @contextmanager
-def held(path: Path, *, wait: bool = False) -> Iterator[Log]:
-    """The log, held until the end.
+def held(path: Path, *, wait: bool = False) -> Iterator[Callable[[Mapping[str, object]], None]]:
+    """Hold the log until the end, so that two gates never act at the same time.
 
-    Raises UserError if another gate holds it; with wait only if it does so for LONGEST.
+    What it gives appends a record. Raises UserError if another gate holds the log; with wait only
+    if it does so for LONGEST.
     """
     if path.parent.is_symlink():  # a link of another user must not redirect what we write
         raise UserError(path.parent, "cannot be written: it is a link", "a folder")
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, flags, 0o666)
-    except OSError as error:
-        raise UserError(path, f"cannot be written: {error.strerror}") from None
-    try:
-        with files.opened(path, below=path.parents[1], limit=LARGEST) as same:
-            if os.fstat(same).st_ino != os.fstat(handle).st_ino:
-                raise UserError(path, "was replaced while it was opened", hint="Run the gate again")
-        _share(path, handle)
-        with _alone(path, wait):
-            yield Log(path, handle)
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def _alone(path: Path, wait: bool) -> Iterator[None]:
-    """One gate at a time. Raises UserError."""
     deadline = time.monotonic() + (LONGEST if wait else 0)
     while True:
         try:
@@ -92,14 +52,16 @@ def _alone(path: Path, wait: bool) -> Iterator[None]:
                 raise UserError(path, what, hint=error.hint) from None
         time.sleep(LOOK_EVERY)
     with lock:
-        yield
+        yield partial(_add, path)
 
 
-def _share(path: Path, handle: int) -> None:
-    """Let the group append to the log, where the group may write to its folder."""
-    own = os.fstat(handle).st_uid == os.geteuid()
-    if own and path.parent.stat().st_mode & stat.S_IWGRP:
-        os.fchmod(handle, 0o664)
+def _add(path: Path, record: Mapping[str, object]) -> None:
+    """Append a record in one write. Raises UserError where it is not written whole."""
+    line = json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+    try:
+        files.append(path, line, below=path.parents[1], limit=LARGEST)
+    except OSError as error:
+        raise UserError(path, f"cannot be written: {error.strerror}") from None
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -131,7 +93,10 @@ def made_by_us(records: list[dict[str, Any]], found: Reservation) -> bool:
     """
     open_ended: list[tuple[int, float, object]] = []  # begin, end, nodes
     handed_over: list[tuple[int, float, object]] = []
-    for moment, record in _creates(records, found.name):
+    for record in records:
+        moment = record.get("unix")
+        if not _creates(record, found.name) or type(moment) is not int:
+            continue
         if has_start(record, found):
             return True
         if record.get("phase") == HANDED_OVER:
@@ -151,17 +116,11 @@ def made_by_us(records: list[dict[str, Any]], found: Reservation) -> bool:
 
 def has_start(record: Mapping[str, Any], found: Reservation) -> bool:
     """Whether this record proves it, whatever its nodes are now."""
-    of_it = record.get("what") == "create" and record.get("reservation") == found.name
-    return of_it and record.get("start") == found.start
+    return _creates(record, found.name) and record.get("start") == found.start
 
 
-def _creates(records: list[dict[str, Any]], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The records of each create of a reservation, with their times."""
-    for record in records:
-        if record.get("what") == "create" and record.get("reservation") == name:
-            moment = record.get("unix")
-            if type(moment) is int:
-                yield moment, record
+def _creates(record: Mapping[str, Any], name: str) -> bool:
+    return record.get("what") == "create" and record.get("reservation") == name
 
 
 def put_in(records: list[dict[str, Any]], name: str) -> dict[str, float]:

@@ -185,20 +185,13 @@ def _reason(place: Place, decision: Decision) -> str:
     if place.service is not Service.STILL_IN_SERVICE and place.why:
         return sentence(place.why)
     ruling = decision.rulings[place.node]
-    about = _about(ruling.findings)
+    named = (why.criterion or why.metric or why.check for why in ruling.findings)
+    about = next(filter(None, named), "")  # of the most severe reason
     reason = f"{ruling.state}{f' ({about})' if about else ''}"
     if place.service is Service.STILL_IN_SERVICE:
         left = f", {sentence(place.why)}" if place.why else ""
         return f"{reason}, still in service{left}"
     return reason
-
-
-def _about(findings: Iterable[Finding]) -> str:
-    """The criterion, metric or check of the most severe reason."""
-    for why in findings:
-        if named := why.criterion or why.metric or why.check:
-            return named
-    return ""
 
 
 def _named(group: Sequence[Place]) -> str:

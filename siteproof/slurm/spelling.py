@@ -38,7 +38,7 @@ _SINFO = {
     "POWERING_DOWN": ("POWRING_DN",),
     "POWERED_DOWN": ("POWERED_DN",),
 }
-_WORDS = {word: state for state, words in _SINFO.items() for word in words}
+_WORDS = {name: state for state, names in _SINFO.items() for name in names}
 _SUFFIXES = {
     "*": "NOT_RESPONDING",
     "~": "POWERED_DOWN",
@@ -148,9 +148,8 @@ def node_state(said: str) -> NodeState:
         words.append(bare or "COMPLETING")  # sinfo's `allocated+`
         found |= flags
     # Releases before 22.05 wrote ALLOCATED+DOWN: the last counts.
-    base = [word for word in words if word in BASES][-1:] or ["UNKNOWN"]
-    found.update(word for word in words if word and word not in BASES)
-    return NodeState(said, frozenset(found.union(base)))
+    base = [name for name in words if name in BASES][-1:] or ["UNKNOWN"]
+    return NodeState(said, frozenset({*base, *found, *words} - ({"", *BASES} - {*base})))
 
 
 def _without_suffix(name: str) -> tuple[str, set[str]]:

@@ -14,8 +14,9 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import fleets
@@ -199,7 +200,7 @@ class Play:
         self.patch(command, "judge_system", lambda *_a, **_k: self._judged()[0])
         self.patch(command, "fleet", lambda _judged: self._judged()[1])
         self.patch(client, "_run", self._client)
-        self.patch(act, "_now", self._now)
+        self.patch(act, "datetime", SimpleNamespace(now=self._now))
         self.patch(act, "time", self.clock)
         self.patch(os, "fsync", lambda _handle: None)  # nobody pulls the plug here
         self.patch(act.children, "run", self._reframe)
@@ -496,9 +497,8 @@ class Play:
 
     # ---- the rest of the world
 
-    def _now(self) -> dict[str, object]:
-        now = datetime.fromtimestamp(self.clock.time(), UTC)
-        return {"time": now.isoformat(timespec="seconds"), "unix": int(now.timestamp())}
+    def _now(self, zone: tzinfo) -> datetime:
+        return datetime.fromtimestamp(self.clock.time(), zone)
 
     def _runs(self, name: str) -> bool:
         node = self.slurm.nodes[name]

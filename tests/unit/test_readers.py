@@ -75,7 +75,6 @@ WHY = {
     "siteproof/history/store.py:write": "a file of its own, in a folder of this user",
     "siteproof/history/store.py:_drain": "a pipe from our own thread",
     "siteproof/history/extract.py:_copy": "a file of its own, made anew",
-    "siteproof/gate/log.py:held": "no link, no wait; the same file is opened by the reader, too",
     "siteproof/spack/command.py:run": "no link, no wait; nothing is read",
     "siteproof/files.py:no_link": "no link, no wait; nothing is read",
     "siteproof/locks.py:_draft": "a file of its own, made anew",

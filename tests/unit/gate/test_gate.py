@@ -153,7 +153,8 @@ def test_a_node_that_nobody_measured_never_leaves_a_quarantine():
     assert decision.back == nodesets.of(["n1"])
     inside, none = nodesets.of(["n1"]), nodesets.of()
     for tested in (none, inside):  # the same rule as outside, once something was measured inside
-        plan = commands.release(decision, cluster(held("n1")), held("n1"), inside, tested, {})
+        seen = cluster(held("n1"))
+        plan = commands.release(decision, seen, held("n1"), INVENTORY, inside, tested, {})
         assert bool(plan.commands) is bool(tested)
 
 
@@ -332,7 +333,7 @@ def test_a_drain_is_offered_and_not_repeated():
 
 def test_release_takes_out_what_has_passed_and_names_the_rest():
     plan = commands.release(
-        decided(n6="FAILED"), cluster(), held("n3", "n6"), INVENTORY, INVENTORY, {}
+        decided(n6="FAILED"), cluster(), held("n3", "n6"), INVENTORY, INVENTORY, INVENTORY, {}
     )
     assert [c.argv[1:] for c in plan.commands] == [
         ("update", "ReservationName=siteproof-compute", "Nodes=n6")
@@ -345,7 +346,9 @@ def test_release_takes_out_what_has_passed_and_names_the_rest():
 def test_only_a_pass_inside_the_quarantine_frees_a_node():
     seen = cluster(n4=Node("n4", node_state("DOWN"), "Not responding"))
     tested = nodesets.of(["n4", "n5"])
-    plan = commands.release(decided(), seen, held("n3", "n4", "n5"), INVENTORY, tested, {})
+    plan = commands.release(
+        decided(), seen, held("n3", "n4", "n5"), INVENTORY, INVENTORY, tested, {}
+    )
     assert plan.commands[0].argv[1:] == (
         "update",
         "ReservationName=siteproof-compute",
@@ -360,7 +363,7 @@ def test_only_a_pass_inside_the_quarantine_frees_a_node():
 def test_the_last_node_takes_the_reservation_with_it():
     """An empty `Nodes=` would let Slurm choose nodes."""
     seen = cluster(n3=Node("n3", node_state("IDLE+DRAIN"), "siteproof: x", "siteproof: x"))
-    plan = commands.release(decided(), seen, held("n3"), INVENTORY, INVENTORY, {})
+    plan = commands.release(decided(), seen, held("n3"), *[INVENTORY] * 3, {})
     assert [c.argv[1:] for c in plan.commands] == [
         ("delete", "ReservationName=siteproof-compute"),
         ("update", "NodeName=n3", "Comment="),
@@ -370,7 +373,8 @@ def test_the_last_node_takes_the_reservation_with_it():
 
 def test_release_keeps_a_stranger_in_the_reservation():
     seen = held("n3", "n4", "gone9")
-    plan = commands.release(decided(), cluster(), seen, nodesets.of(["n3", "gone9"]), INVENTORY, {})
+    members = nodesets.of(["n3", "gone9"])
+    plan = commands.release(decided(), cluster(), seen, INVENTORY, members, INVENTORY, {})
     assert left_alone(plan.left_alone) == {
         "gone9": (Kind.NOT_IN_INVENTORY, {}, ""),
         "n4": (Kind.PUT_BY_OTHERS, {}, ""),
@@ -385,7 +389,8 @@ def test_a_release_that_was_cut_off_is_finished_where_there_was_a_pass_inside():
     seen = cluster(**ours, n7=Node("n7", comment="siteproof: y"), n8=Node("n8", comment="bought"))
     tested, moved = nodesets.of(["n3", "n5"]), {"n5": Finding(Kind.STATE_CHANGED, "n5")}
     members = nodesets.of(["n3", "n4", "n5", "n6"])
-    plan = commands.left_over(decided(n6="FAILED"), seen, INVENTORY, members, tested, moved)
+    ruled = decided(n6="FAILED")
+    plan = commands.release(ruled, seen, held(), INVENTORY, members, tested, moved)
     assert [c.argv[2:] for c in plan.commands] == [
         ("NodeName=n[3,7]", "Comment="),
         ("NodeName=n3", "State=RESUME"),

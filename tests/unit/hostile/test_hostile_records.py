@@ -215,15 +215,15 @@ def test_a_pipe_or_a_link_in_place_of_the_gates_log_is_one_line(tmp_path):
     os.mkfifo(path)
     with pytest.raises(UserError, match="regular file"):
         log.read(path)
-    with pytest.raises(UserError, match="regular file"), log.held(path):
-        pass
+    with pytest.raises(UserError, match="regular file"), log.held(path) as journal:
+        journal({})
     path.unlink()
     (tmp_path / "victim").write_text("")
     path.symlink_to(tmp_path / "victim")
     with pytest.raises(UserError, match="link"):
         log.read(path)
-    with pytest.raises(UserError), log.held(path):
-        pass
+    with pytest.raises(UserError), log.held(path) as journal:
+        journal({})
     assert (tmp_path / "victim").read_text() == ""
 
 
