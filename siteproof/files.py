@@ -189,7 +189,7 @@ def read(
     file is refused.
     """
     with opened(path, below=below, limit=limit, owners=owners) as handle, _explained(path):
-        data = _read_all(handle, limit + 1)
+        data = rest(functools.partial(os.read, handle), limit + 1)
     if len(data) > limit:
         raise _too_large(path, limit)
     return data
@@ -240,7 +240,7 @@ def read_named(path: Path, limit: int = ACCOUNT) -> bytes:
     Raises FileNotFoundError, and UserError if it is not a regular file, or too large.
     """
     with named(path, limit) as handle, _explained(path):
-        return _read_all(handle, limit)
+        return rest(functools.partial(os.read, handle), limit)
 
 
 @contextmanager
@@ -400,17 +400,13 @@ def _must_give_way(path: Path, name: str, folder: int, may_replace: Callable[[in
 
 def open_to_all(top: Path, system: str) -> list[Path]:
     """The folders of a system's samples to which everybody may write. top: perflogs."""
-    found = [top.parent, top, top / system]
+    folders, found = [top.parent, top, top / system], []
     with suppress(OSError):
-        found += sorted(path for path in (top / system).iterdir() if path.is_dir())
-    return list(filter(_writable_by_all, found))
-
-
-def _writable_by_all(path: Path) -> bool:
-    try:
-        return bool(path.stat().st_mode & stat.S_IWOTH)
-    except OSError:
-        return False
+        folders += sorted(path for path in (top / system).iterdir() if path.is_dir())
+    for path in folders:
+        with suppress(OSError):
+            found += [path] * bool(path.stat().st_mode & stat.S_IWOTH)
+    return found
 
 
 def no_link(path: str, flags: int) -> int:
@@ -609,10 +605,6 @@ def rest(read: Callable[[int], bytes], most: int) -> bytes:
         parts.append(part)
         most -= len(part)
     return b"".join(parts)
-
-
-def _read_all(handle: int, most: int) -> bytes:
-    return rest(functools.partial(os.read, handle), most)
 
 
 @contextmanager

@@ -113,7 +113,9 @@ def take(folder: Path) -> Lock:
 
 
 def _take(folder: Path) -> Lock:
-    holder, known = _as_holder(), 0
+    pid, since = os.getpid(), f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    here, token = asdict(_myself()), secrets.token_hex(8)
+    holder, known = Holder(**here, pid=pid, start=_start_of(pid), since=since, token=token), 0
     for _ in range(TRIES):
         number = max([known, *numbers(folder)])
         known = 0
@@ -188,7 +190,10 @@ def create(path: Path, data: bytes) -> bool:
     try:
         os.link(draft, path, follow_symlinks=False)
     except FileExistsError:
-        return _is_one(path, draft)
+        # On NFS the answer to a link may be lost, and the client asks once more.
+        with suppress(FileNotFoundError):
+            return os.path.samestat(path.lstat(), draft.lstat())
+        return False
     except OSError as error:
         if error.errno not in NO_LINKS:
             raise
@@ -196,14 +201,6 @@ def create(path: Path, data: bytes) -> bool:
     finally:
         draft.unlink(missing_ok=True)
     return True
-
-
-def _is_one(path: Path, draft: Path) -> bool:
-    """On NFS the answer to a link may be lost, and the client asks once more."""
-    try:
-        return os.path.samestat(path.lstat(), draft.lstat())
-    except FileNotFoundError:
-        return False
 
 
 def _create_without_links(path: Path, data: bytes) -> bool:
@@ -269,16 +266,6 @@ def _age(path: Path) -> float:
 
 
 # ---- processes
-
-
-def _as_holder() -> Holder:
-    return Holder(
-        **asdict(_myself()),
-        pid=os.getpid(),
-        start=_start_of(os.getpid()),
-        since=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        token=secrets.token_hex(8),
-    )
 
 
 @cache

@@ -34,6 +34,42 @@ COUNTED = {f"{thing} a second": f"{thing}/s" for thing in _COUNTED}  # kinds and
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 
 
+_SCALED = {  # by powers of 1000, with their kinds
+    "FLOPS": "flops",
+    "OPS": "whole-number operations a second",
+    "Hz": "frequency",
+    "IOPS": "iops",
+    "J": "electrical energy",
+    "W": "electrical power",
+    **{unit: kind for kind, unit in COUNTED.items()},
+}
+_OTHERS: dict[str, dict[str, Fraction | int]] = {  # by their kinds, with their sizes
+    "time": {
+        "ns": Fraction(1, 10**9),
+        "us": Fraction(1, 10**6),
+        "ms": Fraction(1, 1000),
+        "s": 1,
+        "min": 60,
+        "h": 3600,
+        "d": 86400,
+    },
+    "share": {"%": Fraction(1, 100), "x": 1},
+    "hours a month": {"h/month": 1},
+    ENERGY_RATE: {"energies/h": 1},
+    PROBLEM_RATE: {"problems/h": 1},
+    "temperature": {"C": 1},
+    "electrical energy": {"kWh": 3_600_000},
+    "energy": {"hartree": 1},
+    "molar energy": {"kJ/mol": 1},
+    "drift of a molar energy": {"kJ/mol/ps": 1},
+    "percentage points": {"pp": 1},
+    "count": dict.fromkeys(("count", "nodes", "tasks", "ranks", "packets", "VMs", "instances"), 1),
+    SIMULATION_RATE: {"ns/day": 1},
+    SIMULATION_COST: {"days/ns": 1},
+    "text": {"text": 1},
+}
+
+
 def _table() -> dict[str, tuple[str, Fraction]]:
     """Each unit with its kind and its size in the kind's base unit."""
     units: dict[str, tuple[str, Fraction]] = {}
@@ -43,51 +79,16 @@ def _table() -> dict[str, tuple[str, Fraction]]:
     for prefix, factor in _DECIMAL.items():
         for bit in ("b", "bit"):
             units[f"{prefix}{bit}/s"] = ("rate", Fraction(factor, 8))
-        units[f"{prefix}FLOPS"] = ("flops", Fraction(factor))
-        units[f"{prefix}OPS"] = ("whole-number operations a second", Fraction(factor))
-        units[f"{prefix}Hz"] = ("frequency", Fraction(factor))
-        units[f"{prefix}IOPS"] = ("iops", Fraction(factor))
-        units[f"{prefix}J"] = ("electrical energy", Fraction(factor))
-        units[f"{prefix}W"] = ("electrical power", Fraction(factor))
-        for kind, unit in COUNTED.items():
+        for unit, kind in _SCALED.items():
             units[f"{prefix}{unit}"] = (kind, Fraction(factor))
-    for name, seconds in {
-        "ns": Fraction(1, 10**9),
-        "us": Fraction(1, 10**6),
-        "ms": Fraction(1, 1000),
-        "s": Fraction(1),
-        "min": Fraction(60),
-        "h": Fraction(3600),
-        "d": Fraction(86400),
-    }.items():
-        units[name] = ("time", seconds)
-    units["%"] = ("share", Fraction(1, 100))
-    units["x"] = ("share", Fraction(1))
-    units["h/month"] = ("hours a month", Fraction(1))
-    units["energies/h"] = (ENERGY_RATE, Fraction(1))
-    units["problems/h"] = (PROBLEM_RATE, Fraction(1))
-    units["C"] = ("temperature", Fraction(1))
-    units["kWh"] = ("electrical energy", Fraction(3_600_000))
-    units["hartree"] = ("energy", Fraction(1))
-    units["kJ/mol"] = ("molar energy", Fraction(1))
-    units["kJ/mol/ps"] = ("drift of a molar energy", Fraction(1))
-    units["pp"] = ("percentage points", Fraction(1))
-    for name in ("count", "nodes", "tasks", "ranks", "packets", "VMs", "instances"):
-        units[name] = ("count", Fraction(1))
-    units["ns/day"] = (SIMULATION_RATE, Fraction(1))
-    units["days/ns"] = (SIMULATION_COST, Fraction(1))
-    units["text"] = ("text", Fraction(1))
+    for kind, sizes in _OTHERS.items():
+        units |= {unit: (kind, Fraction(size)) for unit, size in sizes.items()}
     return units
 
 
 UNITS = _table()
-WORK_RATES = (
-    SIMULATION_RATE,
-    SIMULATION_COST,
-    ENERGY_RATE,
-    PROBLEM_RATE,
-    *COUNTED,
-)  # each in its field's unit
+# Each in its field's unit.
+WORK_RATES = (SIMULATION_RATE, SIMULATION_COST, ENERGY_RATE, PROBLEM_RATE, *COUNTED)
 # An exponent has at most three digits: 10**99999999 as an exact fraction would fill the memory.
 _QUANTITY = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(\S*)\s*")
 
@@ -136,14 +137,6 @@ def hint(text: object, wanted: str = "") -> str:
     number = _plain_number(match[1])
     found = [f"'{number} {unit}'" for unit in _meant("".join(match[2].split()), wanted)]
     return f" (did you mean {' or '.join(found)}?)" if number and found else ""
-
-
-def whole_hint(text: object) -> str:
-    """ " (did you mean '1024'?)" for a whole number with commas, or with a word after it."""
-    match = re.fullmatch(r"([0-9][0-9,_']*?)(?:\.0+)?(?:\s+[A-Za-z][A-Za-z ]*)?", str(text).strip())
-    number = _plain_number(match[1]) if match else ""
-    is_other = number.isdecimal() and number != text and len(number) < 20
-    return f" (did you mean '{number}'?)" if is_other else ""
 
 
 # Spellings of a unit that are understood well enough to name the right one.

@@ -66,10 +66,7 @@ class Ages:
             return self
         newest = max(own, key=lambda header: header.order).session
         ends = [self.measured(header) for header in own if header.session == newest]
-        return self._at(max((end for end in ends if end), default=self.now))
-
-    def _at(self, now: datetime) -> Ages:
-        found = Ages((), now)
+        found = Ages((), max((end for end in ends if end), default=self.now))
         found._places, found._latest = self._places, self._latest
         return found
 

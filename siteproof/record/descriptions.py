@@ -20,7 +20,7 @@ from typing import cast
 from siteproof import files
 from siteproof.errors import UserError, harmless
 from siteproof.record import samples as perflog
-from siteproof.record.samples import Header, JobOrder, Sample
+from siteproof.record.samples import Header, Sample
 
 DIGEST = "SystemDescription.digest"  # proves that the fields are those of the sample
 CHECK = "SystemDescription"
@@ -72,7 +72,7 @@ def described(samples: Iterable[Sample]) -> dict[str, Sample]:
     for sample in samples:
         if sample.metric == COUNT and sample.status == "ok":
             other = found.get(sample.node)
-            if other is None or _order(other) < _order(sample):
+            if other is None or other.header.job_order < sample.header.job_order:
                 found[sample.node] = sample
     return found
 
@@ -166,10 +166,6 @@ def of_samples(newest: Mapping[str, Sample], perflogs: Path) -> dict[str, Fields
             raise UserError(path, f"no fields of {node}")
         found[node] = files[path][node]
     return found
-
-
-def _order(sample: Sample) -> JobOrder:
-    return sample.header.job_order
 
 
 def _common(descriptions: Iterable[Mapping[str, str]]) -> Fields:

@@ -387,18 +387,9 @@ def _text(path: Path, data: bytes) -> str:
 
 def must_lie_at(path: Path, header: Header) -> None:
     """Raises UserError for a file that was renamed or copied: its header does not fit its path."""
-    system, partition, name = ("", "", *path.parts)[-3:]
-    wanted = file_name(header)
-    if (system, partition, name) == (header.system, header.partition, wanted):
-        return
-    for in_path, in_header, key in (
-        (name, wanted, "session, check and job"),
-        (partition, header.partition, "partition"),
-        (system, header.system, "system"),
-    ):
-        if in_path != in_header:
-            what = f"its header is of another {key}: '{in_header}', not '{in_path}'"
-            raise UserError(f"{path}:1", what)
+    wanted = path_of(Path(), header)
+    if path.parts[-3:] != wanted.parts:
+        raise UserError(f"{path}:1", f"its header is that of another file: {wanted}")
 
 
 def header_of(where: str, line: str) -> Header:

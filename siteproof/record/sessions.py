@@ -124,13 +124,12 @@ class Sessions:
     @property
     def left_out(self) -> list[UserError]:
         """The files that were left out, each with the reason."""
-        return [self._left_out(path, error) for path, error in self._broken.items()]
-
-    def _left_out(self, path: Path, error: UserError) -> UserError:
-        done = self._discarded(path)
-        if done is None:
-            return error
-        return UserError(error.where, f"{error.what}; discarded by {done.by}: {done.reason}")
+        found = []
+        for path, error in self._broken.items():
+            done = self._discarded(path)
+            what = f"{error.what}; discarded by {done.by}: {done.reason}" if done else ""
+            found.append(UserError(error.where, what) if done else error)
+        return found
 
     def _discarded(self, path: Path) -> SetAside | None:
         """How somebody gave up what is lost of a file."""
@@ -189,7 +188,8 @@ class Sessions:
                 self._read[path] = found  # it is whole
         if needed:
             wanted = set(paths)
-            _stop_at(error for path, error in self._ours() if path in wanted)
+            if broken := [error for path, error in self._ours() if path in wanted]:
+                raise UserErrors(broken)
         return [s for path in paths for s in self._read.get(path, read.get(path, []))]
 
     def _read_one(self, path: Path, nodes: Collection[str] | None) -> list[Sample]:
@@ -197,12 +197,9 @@ class Sessions:
         found = samples.read(path, nodes, with_lost=with_lost)
         if nodes is not None and any(sample.status == "ok" for sample in found):
             found = samples.read(path, with_lost=with_lost)  # a value is checked among all of a job
-        return self._checked(self._with_its_header(path, found))
-
-    def _with_its_header(self, path: Path, found: list[Sample]) -> list[Sample]:
-        """The samples of a file, with the header as it counts."""
-        header = self._changed.get(path)
-        return [replace(sample, header=header) for sample in found] if header else found
+        if header := self._changed.get(path):  # as it counts
+            found = [replace(sample, header=header) for sample in found]
+        return self._checked(found)
 
     def paths(self, wanted: Callable[[Header], bool]) -> dict[Path, Header]:
         """The files of some jobs, the oldest session first."""
@@ -238,8 +235,3 @@ class Sessions:
 def _is_named_as_a_job(path: Path) -> bool:
     """Whether it is named SESSION.CHECK.JOB.jsonl."""
     return path.name.count(".") > 2 and path.name.isprintable()
-
-
-def _stop_at(errors: Iterable[UserError]) -> None:
-    if broken := list(errors):
-        raise UserErrors(broken)

@@ -171,18 +171,17 @@ def _packages(spack: Spack, folder: Path) -> str:
     for line in spack.ask(folder, "repo", "list").splitlines():
         words = line.split()
         if words[1:2] == ["builtin"]:
-            tag = _tag(words[-1])
+            tag = _git("-C", words[-1], "describe", "--tags", "--exact-match", "HEAD") or ""
             return tag if tag == pinned else f"{tag or 'no release'} in {words[-1]}"
     raise Failed("Spack has no repository 'builtin'")
 
 
-def _tag(repository: str) -> str:
-    """The tag of the commit that a repository has checked out; empty if there is none."""
-    words = ("-C", repository, "describe", "--tags", "--exact-match", "HEAD")
+def _git(*words: str) -> str | None:
+    """What git prints; None where it fails."""
     try:
-        return command.output("git describe", "git", *words).strip()
+        return command.output("git", "git", *words).strip()
     except Failed:
-        return ""
+        return None
 
 
 @contextmanager
@@ -354,8 +353,4 @@ def keep_recipes(mirror: Path) -> bool:
 def has_tag(repository: Path, tag: str) -> bool:
     """Whether it is a repository with this release; one of an earlier mirror may lack it."""
     words = ("--git-dir", str(repository), "rev-parse", "--verify", "--quiet", f"refs/tags/{tag}")
-    try:
-        command.output("git rev-parse", "git", *words)
-    except Failed:
-        return False
-    return True
+    return _git(*words) is not None

@@ -223,17 +223,11 @@ def everything() -> list[UserError]:
 
 def sites(names: Iterable[str]) -> list[UserError]:
     """Every mistake in the spack/ folders of these sites."""
-    found = []
-    for name in names:
-        found += _mistakes(scope(site_folder() / name / SCOPE))
-    return found
+    return _mistakes(one for name in names for one in scope(site_folder() / name / SCOPE))
 
 
 def _of_environments(names: Iterable[str]) -> list[UserError]:
-    found = []
-    for name in names:
-        found += _mistakes(examine(name))
-    return found
+    return _mistakes(one for name in names for one in examine(name))
 
 
 def _mistakes(documents: Iterable[Document]) -> list[UserError]:

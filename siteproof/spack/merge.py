@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -170,13 +170,8 @@ def defaults(target: str, sources: Sources) -> dict[str, dict[str, Any]]:
 
 def target_of(site: Site, environment: str) -> str:
     """The target of one of a site's environments; empty: no role states one, or none fits all."""
-    stated = {one.target for one in _roles(site, environment) if one.target}
-    return common_target(stated) if stated else ""
-
-
-def common_target(names: Iterable[str]) -> str:
-    """The newest target whose programs run on each of these; empty if there is none."""
-    shared = frozenset.intersection(*map(key_types.runs, names))
+    stated = [key_types.runs(one.target) for one in _roles(site, environment) if one.target]
+    shared = frozenset.intersection(*stated) if stated else ()
     return max(sorted(shared), key=lambda name: len(key_types.runs(name)), default="")
 
 

@@ -10,7 +10,6 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from siteproof import units
 from siteproof.errors import Mistake, hint
 from siteproof.sites.schema.yamlfile import Document, Loc, clip
 
@@ -126,8 +125,7 @@ def _explain(document: Document, here: Loc, model: type[BaseModel], found: Found
         document.add(here, f"{_shown(value)} is above {context['le']}", f"at most {context['le']}")
     else:
         what, example = _WORDS.get(kind.partition("_")[0], (found["msg"].lower(), ""))
-        near = units.whole_hint(value) if kind.startswith("int") else ""
-        document.add(here, f"{_shown(value)} {what}{near}", _keys(model, found["loc"]) or example)
+        document.add(here, f"{_shown(value)} {what}", _keys(model, found["loc"]) or example)
 
 
 def _key_hint(model: type[BaseModel], loc: Loc, keys: list[str]) -> str:

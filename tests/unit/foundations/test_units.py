@@ -190,20 +190,3 @@ def test_what_a_hint_proposes_can_be_read(text, kind):
 def test_what_cannot_be_understood_is_answered_with_nothing():
     for text in ("", "ten minutes", "10 parsecs", "0:00", "GiB", "-", "1e5"):
         assert units.hint(text, "time") == "", text
-
-
-def test_a_whole_number_with_commas_or_a_word_is_answered_with_the_number():
-    for typed, meant in (
-        ("1,024", "1024"),
-        ("1,000", "1000"),
-        ("5.0 h", "5"),
-        ("2 sockets", "2"),
-        ("9000 B", "9000"),
-        ("1_0", "10"),
-    ):
-        assert units.whole_hint(typed) == f" (did you mean '{meant}'?)", (typed, meant)
-
-
-def test_what_is_not_a_whole_number_is_answered_with_nothing():
-    for typed in ("9k", "16.5", "two", "1 2", "1,5", "12"):
-        assert units.whole_hint(typed) == "", typed
