@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import IntEnum
+from typing import Any
 
 
 class ExitCode(IntEnum):
@@ -35,6 +36,15 @@ def harmless(text: str) -> str:
     if text.isprintable():  # nearly all are
         return text
     return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def all_harmless(value: Any) -> Any:
+    """The same of all texts in a value of JSON."""
+    if isinstance(value, dict):
+        return {harmless(key): all_harmless(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [all_harmless(inner) for inner in value]
+    return harmless(value) if isinstance(value, str) else value
 
 
 def hint(name: str, known: Iterable[str]) -> str:

@@ -33,7 +33,7 @@ FOLDER, SUFFIX = "probes", ".probes"
 LONGEST = 4096  # bytes of a line, which a local file system writes as a whole
 LARGEST = files.OUTPUT  # bytes of a day on a host: more than 100 probes each minute
 MAX_FILES = 100_000  # of a system: 27 years of probes on ten hosts
-MAX_TEXT, SHORT = 500, 100  # letters of a target or a reason; where the line would be too long
+MAX_TEXT = 400  # letters of a target or a reason, of at most four bytes each
 DAY = 86_400  # seconds: the longest interval
 KINDS = ("http", "tcp", "ssh", "mount", "service")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
@@ -80,13 +80,8 @@ class ProbeResult:
     def line(self) -> bytes:
         """The line of the file, with its line break."""
         plain = asdict(self) | {"at": text_of(self.at), "took": round(self.took, 3)}
-        line = b""
-        for most in (MAX_TEXT, SHORT):
-            plain |= {key: harmless(str(plain[key]))[:most] for key in ("target", "why")}
-            line = json.dumps(plain, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
-            if len(line) < LONGEST:
-                break
-        return line
+        plain |= {key: harmless(str(plain[key]))[:MAX_TEXT] for key in ("target", "why")}
+        return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 _READER = TypeAdapter(ProbeResult)

@@ -9,7 +9,7 @@ less favourable bound.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -94,7 +94,7 @@ NODES = "clocks"  # provenance: the nodes whose clocks are off, each with by how
 LONGEST = 12  # digits of such a time
 _BY_NUMBER = "its number, and not its clock, gives its place in the order of sessions"
 MAX_FINDINGS = 5  # of a kind; the others are counted
-MAX_LISTED = 3  # sessions of a number, and numbers of a session, that are named
+MAX_LISTED = 3  # sessions of a number that are named
 
 
 @dataclass(frozen=True)
@@ -191,23 +191,18 @@ def _before_an_older(spans: Sequence[Span], limit: str) -> Iterator[Finding]:
 
 
 def _numbers(headers: Sequence[Header]) -> Iterator[Finding]:
-    """Numbers that two sessions have, sessions with two numbers, and numbers far too high."""
+    """Numbers that two sessions have, and numbers far too high."""
     sessions: dict[int, set[str]] = {}
-    numbers: dict[str, set[int]] = {}
     for header in headers:
         if header.place:
             sessions.setdefault(header.place, set()).add(header.session)
-            numbers.setdefault(header.session, set()).add(header.place)
     for number, names in sorted(sessions.items()):
         if len(names) > 1:
             text = (
                 "sessions {sessions} have the same number {number}; they are ordered by their times"
             )
-            yield note(text, number=number, sessions=_listed(names))
-    for name, of_session in sorted(numbers.items()):
-        if len(of_session) > 1:
-            text = "session {session} has the numbers {numbers}"
-            yield note(text, session=name, numbers=_listed(of_session))
+            listed = ", ".join(sorted(names)[:MAX_LISTED])
+            yield note(text, number=number, sessions=listed)
     last, beyond = highest(sessions)
     for number in beyond:
         text = (
@@ -215,10 +210,6 @@ def _numbers(headers: Sequence[Header]) -> Iterator[Finding]:
             "the number does not count"
         )
         yield note(text, session=min(sessions[number]), number=number, last=last)
-
-
-def _listed(items: Collection[str] | Collection[int]) -> str:
-    return ", ".join(map(str, sorted(items)[:MAX_LISTED]))
 
 
 def _nodes(headers: Sequence[Header]) -> Iterator[Finding]:

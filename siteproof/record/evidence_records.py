@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from siteproof import files, nodesets
-from siteproof.errors import UserError, harmless
+from siteproof.errors import UserError, all_harmless
 from siteproof.record.clocks import moment_of
 from siteproof.record.finding import Finding, note
 from siteproof.record.samples import Header
@@ -150,17 +150,8 @@ def plain(path: Path, what: str) -> dict[str, Any]:
         raise UserError(path, f"cannot be read: {error.strerror}") from None
     if not isinstance(record, dict) or record.pop("siteproof", None) != FORMAT:
         raise UserError(path, f"not {what}, or of another version of the format")
-    cleaned: dict[str, Any] = _clean(record)
+    cleaned: dict[str, Any] = all_harmless(record)
     return cleaned
-
-
-def _clean(value: Any) -> Any:
-    """Without the control characters with which a record could steer a reader's terminal."""
-    if isinstance(value, dict):
-        return {harmless(k): _clean(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_clean(v) for v in value]
-    return harmless(value) if isinstance(value, str) else value
 
 
 def keep(target: Path, perflogs: Path, record: Mapping[str, object]) -> None:

@@ -356,13 +356,10 @@ def _read_copy(place: Path) -> _Copy | None:
         record = files.read_json(place, below=session, limit=2 * LARGEST, owners={owner})
     except FileNotFoundError:
         return None
-    if not (
-        isinstance(record, dict)
-        and record.keys() == _Copy.__dataclass_fields__.keys()
-        and all(isinstance(value, str) for value in record.values())
-    ):
-        raise UserError(place, "not a copy of a manifest")
-    return _Copy(**record)
+    match record:
+        case {"stage": str(inner), "before": str(before), "text": str(text)}:
+            return _Copy(inner, before, text)
+    raise UserError(place, "not a copy of a manifest")
 
 
 def _digest(data: bytes) -> str:

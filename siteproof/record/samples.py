@@ -18,11 +18,11 @@ from decimal import Decimal, InvalidOperation
 from functools import cache, cached_property
 from pathlib import Path
 from sys import intern
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from siteproof import files as safe
 from siteproof import nodesets
-from siteproof.errors import UserError, harmless
+from siteproof.errors import UserError, all_harmless
 from siteproof.record import plain_tests
 from siteproof.record.pair_units import PEER
 from siteproof.units import UNITS
@@ -394,7 +394,21 @@ def must_lie_at(path: Path, header: Header) -> None:
 
 def header_of(where: str, line: str) -> Header:
     """The header in a file's first line. Raises UserError."""
-    return _read_header(where, _loads(where, line))
+    record = _loads(where, line)
+    if missing := [key for key in _HEADER if key not in record]:
+        raise UserError(where, f"header without {', '.join(missing)}", _HEADER)
+    if record.pop("siteproof") != FORMAT:
+        raise UserError(where, "written by another version of the format", str(FORMAT))
+    if unknown := set(record) - set(Header.__dataclass_fields__):
+        raise UserError(where, f"unknown key '{min(unknown)}'", Header.__dataclass_fields__)
+    _check_types(where, record)
+    for key in _PARTS_OF_PATH:
+        if not _PLAIN.fullmatch(str(record[key])):
+            raise UserError(where, f"'{key}' {_short(record[key])} is not a plain name")
+    if (mode := record.get("mode", "")) not in MODES:
+        raise UserError(where, f"unknown mode {_short(mode)}", MODES[:-1])
+    record["time"] = _in_utc(where, str(record["time"]))
+    return Header(**record)  # type: ignore[arg-type]
 
 
 def files(folder: Path, system: str) -> Iterator[Path]:
@@ -443,13 +457,7 @@ def _loads(where: str, line: str) -> dict[str, object]:
     if not isinstance(record, dict):
         raise UserError(where, "broken line", "one JSON object a line, of at most 1 MiB")
     # JSON can contain a control character only as an escape, such as "\\u001b".
-    return record if line.isprintable() and "\\" not in line else _harmless(record)
-
-
-def _harmless(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {harmless(key): _harmless(inner) for key, inner in value.items()}
-    return harmless(value) if isinstance(value, str) else value
+    return record if line.isprintable() and "\\" not in line else all_harmless(record)
 
 
 def _without_empty(record: Mapping[str, object]) -> dict[str, object]:
@@ -472,23 +480,6 @@ def _line(sample: Sample) -> dict[str, object]:
     return record | _without_empty(rest)
 
 
-def _read_header(where: str, record: dict[str, object]) -> Header:
-    if missing := [key for key in _HEADER if key not in record]:
-        raise UserError(where, f"header without {', '.join(missing)}", _HEADER)
-    if record.pop("siteproof") != FORMAT:
-        raise UserError(where, "written by another version of the format", str(FORMAT))
-    if unknown := set(record) - set(Header.__dataclass_fields__):
-        raise UserError(where, f"unknown key '{min(unknown)}'", Header.__dataclass_fields__)
-    _check_types(where, record)
-    for key in _PARTS_OF_PATH:
-        if not _PLAIN.fullmatch(str(record[key])):
-            raise UserError(where, f"'{key}' {_short(record[key])} is not a plain name")
-    if (mode := record.get("mode", "")) not in MODES:
-        raise UserError(where, f"unknown mode {_short(mode)}", MODES[:-1])
-    record["time"] = _in_utc(where, str(record["time"]))
-    return Header(**record)  # type: ignore[arg-type]
-
-
 def _check_types(where: str, record: dict[str, object]) -> None:
     for key, value in record.items():
         if key in _OBJECTS:
@@ -504,19 +495,13 @@ def _in_utc(where: str, text: str) -> str:
     """A time in UTC and in one form, as times are compared as texts."""
     try:
         moment = datetime.fromisoformat(text)
-        if moment.tzinfo is not None:
-            in_utc = text if _UTC.fullmatch(text) else moment.astimezone(UTC).isoformat()
-            if FIRST_YEAR <= in_utc[:4] <= LAST_YEAR:
-                return in_utc
-            allowed = f"{FIRST_YEAR} to {LAST_YEAR}"
-            raise UserError(
-                where, f"{_short(text)} is not in a year that a clock can show", allowed
-            )
+        in_utc = text if _UTC.fullmatch(text) else moment.astimezone(UTC).isoformat()
+        if moment.tzinfo is not None and FIRST_YEAR <= in_utc[:4] <= LAST_YEAR:
+            return in_utc
     except (ValueError, OverflowError):
         pass
-    raise UserError(
-        where, f"'{text[:40]}' is not a time with its zone", "2026-11-21T18:00:00+00:00"
-    )
+    what = f"{_short(text)} is not a time with its zone, in {FIRST_YEAR} to {LAST_YEAR}"
+    raise UserError(where, what, "2026-11-21T18:00:00+00:00")
 
 
 def _short(value: object) -> str:
@@ -559,8 +544,7 @@ def _read_line(where: str, header: Header, record: dict[str, object]) -> Sample:
         raise UserError(where, f"unknown status {_short(status)}", STATUSES)
     node, metric = record.get("node"), record.get("metric")
     if not (isinstance(node, str) and isinstance(metric, str)):
-        missing = [key for key in ("node", "metric") if not isinstance(record.get(key), str)]
-        raise UserError(where, f"sample without {', '.join(missing)}")
+        raise UserError(where, "sample without node or metric")
     if not nodesets.is_name(node):
         raise UserError(where, f"{_short(node)} is not the name of a node")
     if status == "ok" and not ("value" in record and "unit" in record):
@@ -592,8 +576,7 @@ def _value(where: str, text: object, unit: str) -> Decimal | str:
         value = Decimal(str(text))
     except InvalidOperation:
         raise UserError(where, f"{_short(text)} is not a number") from None
-    if not value.is_finite():
-        raise UserError(where, f"{_short(text)} is not a finite number")
-    if len(str(text)) > LONGEST_NUMBER or abs(value.adjusted()) > MAX_DIGITS:
+    too_long = len(str(text)) > LONGEST_NUMBER or abs(value.adjusted()) > MAX_DIGITS
+    if too_long or not value.is_finite():
         raise UserError(where, f"{_short(text)} is not a value that any tool prints")
     return value

@@ -204,7 +204,6 @@ SCOPE = "spack"  # a site's folder of Spack's configuration
 # What a site may configure. repos: where its own copy of Spack's packages is.
 SECTIONS = ("packages", "config", "mirrors", "concretizer", "repos", "upstreams", "toolchains")
 _NEEDS_MPI = {"hpcc", "osu", "ior", "mdtest"}
-LUSTRE = "'lustre' with its externals and 'ior: {require: [+lustre]}', or ~lustre"
 
 
 def refuse(environments: Iterable[str], site: Path) -> None:
@@ -323,23 +322,8 @@ def unstated(site: Site) -> Iterator[str]:
     if not any("compilers" in e.extra_attributes for p in packages.values() for e in p.externals):
         yield f"{file} has no compiler, so Spack takes what it finds on PATH: add it to externals"
     offered = {feature for name in built if name for feature in features(name).features}
-    if offered & _NEEDS_MPI and not _required(packages, "mpi"):
+    if offered & _NEEDS_MPI and not packages.get("mpi", Package()).require:
         yield f"{file} does not require an MPI, so Spack chooses one: 'mpi: {{require: [openmpi]}}'"
-    lustre = [name for name, fs in site.system.file_systems.items() if fs.kind == "lustre"]
-    if lustre and "ior" in offered:
-        yield from _lustre(packages, file, lustre[0])
-
-
-def _lustre(packages: Packages, file: str, name: str) -> Iterator[str]:
-    """Whether IOR is built with Lustre's library, without which it cannot set a striping."""
-    stated = f"{_required(packages, 'ior')} {getattr(packages.get('ior'), 'variants', '')}"
-    if "lustre" not in stated:
-        yield (
-            f"file system '{name}' is Lustre, and {file} does not say whether IOR sets its "
-            f"striping: {LUSTRE}"
-        )
-    elif "+lustre" in stated and not (packages.get("lustre") or Package()).externals:
-        yield f"{file} requires ior +lustre without externals of 'lustre', which Spack cannot build"
 
 
 def _packages(folder: Path) -> Packages:
@@ -351,7 +335,3 @@ def _packages(folder: Path) -> Packages:
         if package := shapes.validate(document, (), Package, content):
             found[str(name).rstrip(":")] = package
     return found
-
-
-def _required(packages: Packages, name: str) -> str:
-    return " ".join(map(str, packages[name].require)) if name in packages else ""

@@ -16,7 +16,7 @@ import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -170,7 +170,7 @@ def defaults(target: str, sources: Sources) -> dict[str, dict[str, Any]]:
 
 def target_of(site: Site, environment: str) -> str:
     """The target of one of a site's environments; empty: no role states one, or none fits all."""
-    stated = [key_types.runs(one.target) for one in _roles(site, environment) if one.target]
+    stated = [key_types.runs(one) for _, _, one in _roles(site, environment) if one]
     shared = frozenset.intersection(*stated) if stated else ()
     return max(sorted(shared), key=lambda name: len(key_types.runs(name)), default="")
 
@@ -184,39 +184,31 @@ def refuse_target(site: Site, environment: str, host: str) -> None:
     target, by = target_of(site, environment), list(_roles(site, environment))
     if target:
         _refuse_other_family(where, environment, target)
-    elif stated := sorted({one.target for one in by if one.target}):
+    elif stated := sorted({one for _, _, one in by if one}):
         raise UserError(
             where,
             f"no processor target runs on all nodes of environment '{environment}': "
             f"{', '.join(stated)}",
             hint="Give each partition an environment of its own, with the same 'spack'",
         )
-    for one in by:
-        own = one.partition.scheduler == "local" or host in site.system.nodes[one.role].nodes
-        if not one.target and (target or not own):
+    for partition, role, its_target in by:
+        own = partition.scheduler == "local" or host in site.system.nodes[role].nodes
+        if not its_target and (target or not own):
             raise UserError(
                 where,
-                f"the nodes of role '{one.role}' have no 'target', and {host} is not "
+                f"the nodes of role '{role}' have no 'target', and {host} is not "
                 f"one of them: '{environment}' would be built for another processor",
                 hint="Add 'target:' to their hardware; 'spack arch -t' on a node prints it",
             )
 
 
-class _Nodes(NamedTuple):
-    """The nodes of one role in a partition, and their target; empty: the site states none."""
-
-    partition: Partition
-    role: str
-    target: str
-
-
-def _roles(site: Site, environment: str) -> Iterator[_Nodes]:
-    """The nodes that run an environment."""
+def _roles(site: Site, environment: str) -> Iterator[tuple[Partition, str, str]]:
+    """The partition, role and target of the nodes that run an environment; empty: none stated."""
     for partition in site.system.partitions.values():
         if environment not in partition.environments:
             continue
         for role in partition.roles:
-            yield _Nodes(partition, role, site.hardware_of(role).target or "")
+            yield partition, role, site.hardware_of(role).target or ""
 
 
 def _refuse_other_family(where: object, environment: str, target: str) -> None:

@@ -44,7 +44,7 @@ def test_a_broken_file_is_left_out_whole_and_named(tmp_path):
     with history.open_history(tmp_path) as h:
         assert h.sql("SELECT DISTINCT file FROM samples") == [(str(other.relative_to(tmp_path)),)]
         assert len(h.refused) == 1
-        assert h.refused[0].startswith(f"{path}:2: sample without metric")
+        assert h.refused[0].startswith(f"{path}:2: sample without node or metric")
 
 
 def test_a_made_up_year_is_the_same_each_time_and_holds_what_was_planted(tmp_path):

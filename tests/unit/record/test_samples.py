@@ -76,9 +76,9 @@ def test_a_half_written_file_is_invisible_to_readers(tmp_path):
 def test_a_broken_line_is_named_with_file_and_line(tmp_path):
     for line, told in (
         ('{"node":"n","metric":"m","value":"1,5","unit":"s"}', "'1,5' is not a number"),
-        ('{"node":"n","metric":"m","value":"NaN","unit":"s"}', "not a finite number"),
+        ('{"node":"n","metric":"m","value":"NaN","unit":"s"}', "not a value that any tool prints"),
         ('{"node":"n","metric":"m"}', "without value or unit"),
-        ('{"node":"n","value":"1","unit":"s"}', "without metric"),
+        ('{"node":"n","value":"1","unit":"s"}', "without node or metric"),
         ('{"node":"n","metric":"m","status":"fine"}', "unknown status 'fine'"),
         ('{"node":"n","met', "broken line"),
         ("[1]", "broken line"),
