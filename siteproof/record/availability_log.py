@@ -171,9 +171,7 @@ def _texts(
 def _results(path: Path, day: str, text: str) -> tuple[list[ProbeResult], int]:
     """The results of a file, and how many of its lines are none."""
     found, broken = [], 0
-    for line in text.split("\n"):
-        if not line:
-            continue
+    for line in filter(None, text.split("\n")):
         result = parse(path, line)
         if result and text_of(result.at)[:10] == day:
             found.append(result)

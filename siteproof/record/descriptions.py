@@ -114,9 +114,7 @@ def write(
     }
     text = json.dumps(record, separators=(",", ":"), sort_keys=True)
     data = gzip.compress(text.encode(), mtime=0)
-    perflog.write_result(
-        perflogs, target, data, lambda handle: perflog.may_replace(handle, owner), owner
-    )
+    perflog.write_result(perflogs, target, data, owner)
     return target
 
 

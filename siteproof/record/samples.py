@@ -226,28 +226,32 @@ def write(
     if data.index(b"\n") > LONGEST:
         raise UserError(target, "not written: its header is too long", f"{LONGEST} bytes")
 
-    def same(handle: int) -> bool:
-        return may_replace(handle, owner) and not _is_of_another(handle, header)
-
-    write_result(folder, target, data, same, owner)
+    write_result(folder, target, data, owner, lambda handle: not _is_of_another(handle, header))
     return target
 
 
 def write_result(
-    folder: Path, target: Path, data: bytes, same: Callable[[int], bool], owner: int | None
+    folder: Path,
+    target: Path,
+    data: bytes,
+    owner: int | None,
+    may_replace: Callable[[int], bool] = lambda _handle: True,
 ) -> None:
-    """Write a file of perflogs/<system>/<partition>/; `same` permits to replace an old file."""
+    """Write a file of perflogs/<system>/<partition>/. owner: as of `write`.
+
+    An old file is replaced if it belongs to this owner, or to the user who collects it (unless that
+    is root), and `may_replace` permits it, too.
+    """
+    owners = {owner} if os.geteuid() == 0 else {owner, os.geteuid()}
+
+    def may(handle: int) -> bool:
+        return (owner is None or os.fstat(handle).st_uid in owners) and may_replace(handle)
+
     inner = target.relative_to(folder).parts
     if len(inner) != 3 or any(part.startswith(".") for part in inner):
         raise UserError(target, "not written: samples must be in perflogs/SYSTEM/PARTITION/")
     kept = owner if os.geteuid() == 0 else None
-    safe.write(target, data, below=folder, may_replace=same, belongs_to=kept)
-
-
-def may_replace(handle: int, owner: int | None) -> bool:
-    """Whether an old file belongs to this owner, or to the user who collects it (unless root)."""
-    owners = {owner} if os.geteuid() == 0 else {owner, os.geteuid()}
-    return owner is None or os.fstat(handle).st_uid in owners
+    safe.write(target, data, below=folder, may_replace=may, belongs_to=kept)
 
 
 def _is_of_another(handle: int, header: Header) -> bool:

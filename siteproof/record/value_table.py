@@ -7,7 +7,7 @@ kilobyte each.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -23,10 +23,6 @@ Floats = NDArray[np.float64]
 NOBODY = -1  # the peer of a value of one node
 
 
-def _none() -> Ints:
-    return np.zeros(0, dtype=np.int64)
-
-
 @dataclass(frozen=True)
 class ValueTable:
     """Values of nodes and pairs, each in the unit that the catalogue gives its metric.
@@ -35,12 +31,12 @@ class ValueTable:
     of equal length; kind is an index into kinds, node and peer into names.
     """
 
-    kinds: Sequence[Sample] = ()
-    names: Sequence[str] = ()
-    kind: Ints = field(default_factory=_none)
-    node: Ints = field(default_factory=_none)
-    peer: Ints = field(default_factory=_none)
-    value: Floats = field(default_factory=lambda: np.zeros(0))
+    kinds: Sequence[Sample]
+    names: Sequence[str]
+    kind: Ints
+    node: Ints
+    peer: Ints
+    value: Floats
 
     def where(self, rows: NDArray[np.bool_]) -> ValueTable:
         """Some of the rows."""
@@ -62,9 +58,6 @@ class ValueTable:
             np.concatenate((self.peer, moved[other.peer])),
             np.concatenate((self.value, other.value)),
         )
-
-
-NO_VALUES = ValueTable()
 
 
 def of_samples(samples: Iterable[Sample], metrics: Mapping[str, str]) -> ValueTable:
@@ -103,3 +96,6 @@ def in_unit(value: Decimal, unit: str, own: str) -> float:
     if unit == own:  # an exact conversion takes longer than all the rest
         return float(value)
     return float(units.convert(value, unit, own))
+
+
+NO_VALUES = of_samples((), {})

@@ -152,15 +152,12 @@ def _records(text: str, key: str) -> Iterator[dict[str, str]]:
             mark[1]: " ".join(body[mark.end() : end].split())
             for mark, end in reversed(list(zip(marks, ends, strict=True)))
         }
-        if absent := [name for name in _ALWAYS[key] if _cut(fields, name)]:
+        # Only a list of nodes may be empty.
+        present = [name for name, text in fields.items() if text or name == "Nodes"]
+        if absent := [name for name in _ALWAYS[key] if name not in present]:
             what = f"{key}={fields[key][:40]} is cut off: no {', '.join(absent)}"
             raise UserError("scontrol show", what, hint="Save the whole output")
         yield fields
-
-
-def _cut(fields: dict[str, str], name: str) -> bool:
-    """Whether a field is not there, or its value is not; only a list of nodes may be empty."""
-    return not fields.get(name) and (name != "Nodes" or name not in fields)
 
 
 def _number(fields: dict[str, str], name: str, otherwise: int) -> int:

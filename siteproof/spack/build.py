@@ -59,7 +59,6 @@ def build(order: Order, spack: Spack) -> Registered:
     """Lock if need be, install what is missing, register. Raises Failed, UserError."""
     folder = order.folder
     with alone(folder):
-        log = folder / command.LOG
         _take_lock(order, spack)
         lock_if_needed(order, spack)
         packages = _packages(spack, folder)
@@ -67,11 +66,13 @@ def build(order: Order, spack: Spack) -> Registered:
         progress = _Progress(order.report, len(locked.to_install))
         jobs = ("-j", str(order.jobs)) if order.jobs else ()
         (folder / registered.REGISTERED).unlink(missing_ok=True)
-        spack.run(folder, "install", "--only-concrete", *jobs, log=log, line=progress)
+        spack.run(folder, "install", "--only-concrete", *jobs, line=progress)
         found = _register(spack, order.inputs.name, order.inputs.target, folder, packages)
         _report_origin(order, progress.installed, locked, found)
-        if order.push:
-            _push(order, spack, log)
+        if order.push:  # with what its programs need
+            signed = "--unsigned" if order.sources.unsigned else "--signed"
+            spack.run(folder, "buildcache", "push", "--update-index", signed, merge.CACHE)
+            order.report(f"pushed to {order.sources.cache}")
         return found
 
 
@@ -98,7 +99,7 @@ def lock_if_needed(order: Order, spack: Spack) -> None:
     anew = order.update or not (order.folder / registered.LOCK).exists()
     merge.write(order.inputs, order.sources, order.folder, anew=anew)
     if anew:
-        _lock(order, spack, order.folder / command.LOG)
+        _lock(order, spack)
     elif merge.changed(order.inputs, order.folder):
         order.report(
             "the inputs of the lock have changed since; the lock stays, and '--update' makes "
@@ -109,7 +110,9 @@ def lock_if_needed(order: Order, spack: Spack) -> None:
 def _report_origin(order: Order, installed: set[str], locked: Lock, found: Registered) -> None:
     """Say which of the packages that were installed now came from the cache."""
     now = [build for build in locked.to_install if build.hash[:SHORT] in installed]
-    cached = [build for build in now if _from_cache(found.prefixes.get(build.hash))]
+    # Spack keeps a note in what it has taken from a cache.
+    notes = {key: Path(at) / ".spack" / "binary_distribution" for key, at in found.prefixes.items()}
+    cached = [build for build in now if build.hash in notes and notes[build.hash].exists()]
     compiled = [build for build in now if build not in cached]
     if cached:
         order.report(f"from the cache: {', '.join(map(str, cached))}")
@@ -117,23 +120,11 @@ def _report_origin(order: Order, installed: set[str], locked: Lock, found: Regis
         order.report(f"built here: {', '.join(map(str, compiled))}")
 
 
-def _push(order: Order, spack: Spack, log: Path) -> None:
-    """Put what is installed into the cache, with what its programs need. Raises Failed."""
-    words = ["--unsigned"] if order.sources.unsigned else ["--signed"]
-    spack.run(
-        order.folder,
-        *("buildcache", "push", "--update-index", *words, merge.CACHE),
-        log=log,
-        line=lambda text: None,
-    )
-    order.report(f"pushed to {order.sources.cache}")
-
-
-def _lock(order: Order, spack: Spack, log: Path) -> None:
+def _lock(order: Order, spack: Spack) -> None:
     """A new lock. The old one stays until there is one."""
     order.report("making its lock (a minute or so)")
     before = _content(order.folder / registered.LOCK)
-    spack.run(order.folder, "concretize", "--force", log=log, line=lambda text: None)
+    spack.run(order.folder, "concretize", "--force")
     merge.remember(order.inputs, order.folder)
     if before and before != _content(order.folder / registered.LOCK):
         order.report(f"a new lock: {registered.digest(order.folder / registered.LOCK)}")
@@ -269,11 +260,6 @@ def _installed(spack: Spack, folder: Path, locked: Lock) -> dict[str, str]:
     return found
 
 
-def _from_cache(prefix: str | None) -> bool:
-    """Whether Spack has taken an installation from a cache: it then keeps a note in it."""
-    return prefix is not None and (Path(prefix) / ".spack" / "binary_distribution").exists()
-
-
 def _find(name: str, tops: list[Path], file: str) -> Path:
     """The path of a program, or of a file whose path ends so. Raises Failed."""
     for top in tops:
@@ -306,16 +292,15 @@ def fill(order: Order, spack: Spack, mirror: Path, *, absent: Sequence[str]) -> 
     """
     create = ("mirror", "create", "-d", str(mirror / registered.SOURCES))
     with alone(order.folder):
-        log, own = order.folder / command.LOG, order.folder / registered.LOCK
+        own = order.folder / registered.LOCK
         there = own.exists()
         try:
             lock_if_needed(order, spack)
             locked = registered.read_lock(own)
             order.report("fetching its sources")
-            spack.run(order.folder, *create, "--all", log=log, line=lambda text: None)
+            spack.run(order.folder, *create, "--all")
             if _WITH_COMPILER not in {one.name for one in locked.all}:
-                words = (*create, _WITH_COMPILER)
-                spack.run(order.folder, *words, log=log, line=lambda text: None)
+                spack.run(order.folder, *create, _WITH_COMPILER)
             if there or not absent:
                 _keep_lock(order, mirror)
         finally:

@@ -51,12 +51,14 @@ class Spack:
     def __init__(self, program: str, version: str) -> None:
         self.program, self.version = program, version
 
-    def run(self, folder: Path, *words: str, log: Path, line: Callable[[str], None]) -> None:
+    def run(
+        self, folder: Path, *words: str, line: Callable[[str], None] = lambda _text: None
+    ) -> None:
         """Run in an environment's folder; each line of its output is passed to `line`, and logged.
 
         Raises Failed. Ctrl-C is passed to Spack, and waits until it has cleaned up.
         """
-        command = [self.program, "-D", str(folder), *words]
+        command, log = [self.program, "-D", str(folder), *words], folder / LOG
         with open(log, "a", encoding="utf-8", opener=files.no_link) as file:  # noqa: PTH123
             file.write(f"$ {' '.join(command)}\n")
             printed, code = _stream(command, folder, file.write, line)

@@ -182,9 +182,15 @@ def refuse_target(site: Site, environment: str, host: str) -> None:
     """
     where = site.folder / "system.yaml"
     target, by = target_of(site, environment), list(_roles(site, environment))
-    if target:
-        _refuse_other_family(where, environment, target)
-    elif stated := sorted({one for _, _, one in by if one}):
+    here = platform.machine()
+    if target and key_types.family(target) != here:
+        raise UserError(
+            where,
+            f"'{environment}' is for {target}, and this host is {here}: Spack builds for its own "
+            "architecture only",
+            hint="Run 'siteproof build' in a job on a node",
+        )
+    if not target and (stated := sorted({one for _, _, one in by if one})):
         raise UserError(
             where,
             f"no processor target runs on all nodes of environment '{environment}': "
@@ -209,14 +215,3 @@ def _roles(site: Site, environment: str) -> Iterator[tuple[Partition, str, str]]
             continue
         for role in partition.roles:
             yield partition, role, site.hardware_of(role).target or ""
-
-
-def _refuse_other_family(where: object, environment: str, target: str) -> None:
-    here, there = platform.machine(), key_types.family(target)
-    if here != there:
-        raise UserError(
-            where,
-            f"'{environment}' is for {target}, and this host is {here}: Spack builds for its own "
-            "architecture only",
-            hint="Run 'siteproof build' in a job on a node",
-        )

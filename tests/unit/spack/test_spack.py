@@ -320,5 +320,5 @@ def test_ctrl_c_while_spack_is_being_started_ends_it_too(tmp_path, monkeypatch):
     program.chmod(0o755)
     spack = command.Spack(str(program), "1.2.0")
     with pytest.raises(KeyboardInterrupt):
-        spack.run(tmp_path, "install", log=tmp_path / "log", line=print)
+        spack.run(tmp_path, "install", line=print)
     assert started[0].poll() == -signal.SIGINT
