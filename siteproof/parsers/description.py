@@ -11,10 +11,9 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import zip_longest
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, jsontext, lines
+from siteproof.parsers import Reading, jsontext, lines, nvidia_smi
 from siteproof.parsers.jsontext import Object
 
 Fields = dict[str, str]
@@ -54,19 +53,20 @@ _RAID = {
     "on board memory size": "memory",
 }
 _SMART = {
-    "model family": "family",
-    "device model": "model",
-    "model number": "model",
-    "vendor": "vendor",
-    "product": "model",
-    "revision": "firmware",
-    "firmware version": "firmware",
-    "user capacity": "capacity",
-    "total nvm capacity": "capacity",
-    "rotation rate": "rotation",
-    "form factor": "form_factor",
-    "transport protocol": "transport",
-    "sata version is": "transport",
+    "model family": "smart_family",
+    "device model": "smart_model",
+    "model number": "smart_model",
+    "vendor": "smart_vendor",
+    "product": "smart_model",
+    "revision": "smart_firmware",
+    "firmware version": "smart_firmware",
+    "user capacity": "smart_capacity",
+    "total nvm capacity": "smart_capacity",
+    "rotation rate": "smart_rotation",
+    "form factor": "smart_form_factor",
+    "transport protocol": "smart_transport",
+    "sata version is": "smart_transport",
+    "serial number": "smart.serial",
 }
 _ROCM = {
     "card series": "name",
@@ -79,10 +79,10 @@ _ROCM = {
     "vram total memory (b)": "memory",
 }
 _BMC = {
-    "Firmware Revision": "firmware",
-    "IPMI Version": "ipmi",
-    "Manufacturer ID": "maker",
-    "Product ID": "product",
+    "firmware revision": "firmware",
+    "ipmi version": "ipmi",
+    "manufacturer id": "maker",
+    "product id": "product",
 }
 NONE = {"", "N/A", "[N/A]", "[Not Supported]", "Not Supported", "0"}
 _PART = re.compile(r"[^A-Za-z0-9_:@/-]+")
@@ -93,15 +93,14 @@ _CARD = re.compile(r"card([0-9]{1,3})")
 
 
 def fields(tool: str, printed: Sequence[str]) -> Fields:
-    """The fields in what a tool has printed. Raises OutputError where nothing is understood."""
+    """The fields in what a tool has printed, the first of each name. Raises OutputError: none."""
     kind, _, of = tool.partition(".")
     if kind not in READERS:
         raise OutputError("no reader of this tool")
-    found = {
-        name[: lines.LONGEST]: value[: lines.LONGEST]
-        for name, value in READERS[kind](printed, _name(of))
-        if value
-    }
+    found: Fields = {}
+    for name, value in READERS[kind](printed, _name(of)):
+        if value:
+            found.setdefault(name[: lines.LONGEST], value[: lines.LONGEST])
     if not found:
         raise OutputError(f"{kind}: its output is not understood")
     return found
@@ -141,12 +140,10 @@ def _raid(printed: Sequence[str], _of: str) -> Pairs:
         if not isinstance(data, dict):
             continue
         prefix = f"raid.controller{number}"
-        known: Fields = {}
         for part in (data, *(part for part in data.values() if isinstance(part, dict))):
             for key, value in part.items():
                 if key.lower() in _RAID and isinstance(value, str):
-                    known.setdefault(_RAID[key.lower()], " ".join(value.split()))
-        yield from ((f"{prefix}.{key}", value) for key, value in known.items())
+                    yield f"{prefix}.{_RAID[key.lower()]}", " ".join(value.split())
         yield from _listed(data, "VD LIST", f"{prefix}.virtual", "DG/VD", ("TYPE", "Size", "State"))
         columns = ("Intf", "Med", "Size", "Model", "State")
         yield from _listed(data, "PD LIST", f"{prefix}.disk", "EID:Slt", columns)
@@ -161,25 +158,21 @@ def _listed(data: Object, key: str, prefix: str, number: str, columns: Sequence[
 
 
 def _smart(printed: Sequence[str], disk: str) -> Pairs:
-    found: Fields = {}
+    return _keyed(printed, f"disk.{disk}", _SMART)
+
+
+def _keyed(printed: Sequence[str], prefix: str, names: Fields) -> Pairs:
+    """The lines `KEY: VALUE` whose key, in lower case, has a name."""
     for line in printed:
         key, _, value = line.partition(":")
-        if key.strip().lower() in _SMART:
-            found.setdefault(_SMART[key.strip().lower()], value.strip())
-        elif key.strip().lower() == "serial number":
-            yield f"disk.{disk}.smart.serial", value.strip()
-    yield from ((f"disk.{disk}.smart_{key}", value) for key, value in found.items())
+        if name := names.get(key.strip().lower()):
+            yield f"{prefix}.{name}", value.strip()
 
 
 def _nvidia(printed: Sequence[str], _of: str) -> Pairs:
-    """A GPU a line, its columns with commas between them."""
-    for line in printed:
-        cells = [cell.strip() for cell in line.split(",")]
-        if len(cells) != len(NVIDIA) or not cells[0].isdecimal():
-            raise OutputError("nvidia: its output is not understood")
-        for name, cell in zip(NVIDIA[1:], cells[1:], strict=True):
-            if cell not in NONE:
-                yield f"gpu.{cells[0][:3]}.{name}", cell
+    for gpu, column, cell in nvidia_smi.cells([",".join(NVIDIA), *printed]):
+        if cell not in NONE:
+            yield f"gpu.{gpu[:3]}.{column}", cell
 
 
 def _rocm(printed: Sequence[str], _of: str) -> Pairs:
@@ -225,10 +218,7 @@ def _lustre(printed: Sequence[str], _of: str) -> Pairs:
 
 def _bmc(printed: Sequence[str], _of: str) -> Pairs:
     """Maker and firmware of the management controller; bytes of the maker's own follow last."""
-    for line in printed:
-        key, _, value = (part.strip() for part in line.partition(":"))
-        if key in _BMC:
-            yield f"bmc.{_BMC[key]}", value
+    yield from _keyed(printed, "bmc", _BMC)
     own = " ".join(line.strip() for line in printed if _BYTE.fullmatch(line.strip()))
     yield "bmc.firmware_own", own
 
@@ -291,8 +281,7 @@ def _contradictions(
 
 def _same_host(one: str, other: str) -> bool:
     """Whether two names are of one host: equal as far as both go, mgs and mgs.jwan.example."""
-    labels = zip_longest(one.split("."), other.split("."))
-    return all(a == b for a, b in labels if a is not None and b is not None)
+    return all(a == b for a, b in zip(one.split("."), other.split("."), strict=False))
 
 
 def _name(text: str) -> str:

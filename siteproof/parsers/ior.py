@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from decimal import Context, Decimal
 
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, ior_text, jsontext, values
-from siteproof.parsers.ior_text import BY_FILE, MAX_REPETITIONS, MAX_TASKS, PHASES, Requested, Row
+from siteproof.parsers.ior_text import BY_FILE, Requested, Row, whole
 from siteproof.parsers.jsontext import Object
 
 NEEDS = "IOR 3.0 to 4: its text, or -O summaryFormat=JSON"
@@ -22,6 +23,7 @@ HEADING = "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,t
 MIN_SECONDS = Decimal("0.001")  # a time has four decimals, and must prove its rate
 DIGITS = Context(prec=10)  # of a rank's rate: IOR prints eleven
 
+_RANK = re.compile(r"(write|read),([0-9]{1,8}),([^,]+),([^,]+),([^,]+),([^,]+)")
 _RANKS_REQUESTED = re.compile(r"saveRankPerformanceDetailsCSV=", re.IGNORECASE)
 # On a full file system MPI-IO may report nothing, and IOR only this, with exit code 0.
 _SIZES = re.compile(
@@ -55,42 +57,62 @@ def parse(text: str) -> list[Reading]:
     Raises OutputError: `invalid` if IOR found wrong data, less than all of it, or no time.
     """
     _must_have_worked(text)
+    requested, rows = _read(text)
+    trials = Counter[str]()
+    readings = []
+    for row in rows:
+        trials[row.phase] += 1
+        readings += _readings(row, requested, trials[row.phase])
+    return readings
+
+
+def _read(text: str) -> tuple[Requested, list[Row]]:
+    """What IOR had to do, and what it has done. Raises OutputError."""
     if ior_text.is_text(text):
-        return _of_text(text)
+        return ior_text.read(text)
     result, table = _result(text)
     requested = _requested(result)
     if requested.ranks != bool(table):
         raise OutputError("ior: the table of the ranks is missing, or was not requested")
     ranks = _ranks(table, requested) if table else {}
-    readings = []
+    rows = []
     for phase in requested.phases:
-        rows = _repetitions(result, requested, phase)
-        for number, row in enumerate(rows):
+        for number, row in enumerate(_repetitions(result, requested, phase)):
             first = number * requested.tasks
-            rates = ranks[phase][first : first + requested.tasks] if ranks else []
-            readings += _repetition(row, requested, rates, number + 1)
-    return readings
+            rows.append(
+                Row(
+                    phase,
+                    str(row.get("bwMiB")),
+                    str(row.get("totalTime")),
+                    requested.bytes,
+                    ranks.get(phase, [])[first : first + requested.tasks],
+                    timed=phase == "write" or not requested.compared,
+                )
+            )
+    return requested, rows
 
 
-def _of_text(text: str) -> list[Reading]:
-    requested = ior_text.requested(text)
-    trials = Counter[str]()
-    readings = []
-    for row in ior_text.rows(text, requested):
-        trials[row.phase] += 1
-        _must_be_all(row, requested)
-        readings += _rates(row, requested, trials[row.phase])
-    return readings
-
-
-def _must_be_all(row: Row, requested: Requested) -> None:
-    """Raises OutputError: less was moved, and not the same by each rank."""
-    if row.moved == requested.bytes or requested.stonewall == BY_FILE:
-        return
-    if not requested.stonewall:
-        raise OutputError(f"ior: files hold {row.moved} of {requested.bytes} bytes", "invalid")
-    if not requested.wears_out:
-        raise _stonewalled(requested.stonewall)
+def _readings(row: Row, requested: Requested, trial: int) -> list[Reading]:
+    """Rate and bytes of one repetition. Raises OutputError where they do not agree."""
+    if row.moved != requested.bytes and requested.stonewall != BY_FILE:
+        if not requested.stonewall:
+            raise OutputError(f"ior: files hold {row.moved} of {requested.bytes} bytes", "invalid")
+        if not requested.wears_out:
+            raise _stonewalled(requested.stonewall)
+    rate = values.positive(f"ior: {row.phase} rate", row.rate)
+    seconds = values.positive(f"ior: {row.phase} time", row.seconds)
+    if seconds < MIN_SECONDS:
+        raise OutputError(f"ior: {row.phase} in {seconds} s is too short to be timed", "invalid")
+    size = Decimal(row.moved)
+    values.must_agree(f"ior: {row.phase} rate", rate, size / MIB, seconds)
+    dims = {"trial": str(trial)} if requested.repetitions > 1 else {}
+    if not row.timed:
+        return [Reading("verified_bytes", size, "B", dims)]
+    found = [Reading(row.phase, rate, "MiB/s", dims)]
+    if row.ranks:
+        found.append(Reading(f"{row.phase}_slowest", min(row.ranks), "MiB/s", dims))
+        found.append(Reading(f"{row.phase}_fastest", max(row.ranks), "MiB/s", dims))
+    return [*found, Reading(f"{row.phase}_bytes", size, "B", dims)]
 
 
 def _stonewalled(seconds: str) -> OutputError:
@@ -105,25 +127,19 @@ def conditions(text: str) -> dict[str, str]:
     Of the text also `stonewall`, the seconds after which less was moved, or "by a file",
     `compared`, and `fsync` where the back end has none.
     """
+    requested, rows = _read(text)
+    size = rows[0].moved
     if ior_text.is_text(text):
-        requested = ior_text.requested(text)
-        size = ior_text.rows(text, requested)[0].moved
-        found = ior_text.described(text) | {
+        found: Object = ior_text.described(text) | {
             "stonewall": requested.stonewall if size < requested.bytes else "",
             "fsync": "no" if _NO_FSYNC in text and "write" in requested.phases else "",
             "compared": "yes" if requested.compared and "read" in requested.phases else "",
         }
-        return jsontext.words(found) | _sizes(requested, size)
-    result, _ = _result(text)
-    requested = _requested(result)
-    api = jsontext.part("ior", jsontext.only("ior", result, "tests"), "Parameters").get("api")
-    found = jsontext.words({"api": api, "version": result["Version"]})
-    return found | _sizes(requested, requested.bytes)
-
-
-def _sizes(requested: Requested, size: int) -> dict[str, str]:
-    """The conditions that say how much was moved, by how many."""
-    return {
+    else:
+        result, _ = _result(text)
+        parameters = jsontext.part("ior", jsontext.only("ior", result, "tests"), "Parameters")
+        found = {"api": parameters.get("api"), "version": result["Version"]}
+    return jsontext.words(found) | {
         "layout": requested.layout,
         "transfer": str(requested.transfer),
         "block": str(size // requested.tasks),
@@ -140,22 +156,20 @@ def _requested(result: Object) -> Requested:
     command = result.get("Command line")
     if not isinstance(command, str):
         raise OutputError("ior: no 'Command line'")
-    tasks, segments = _whole("tasks", options), _whole("segmentCount", parameters)
-    transfer, block = _whole("transferSize", parameters), _whole("blockSize", parameters)
-    repetitions = _whole("repetitions", parameters)
     compared = _flag("checkRead", parameters)
     phases = ["write"] if _flag("writeFile", parameters) else []
     if _flag("readFile", parameters) or compared:
         phases.append("read")
-    if not phases or repetitions > MAX_REPETITIONS or tasks > MAX_TASKS:
-        raise OutputError("ior: neither a write nor a read, or too many of them")
+    if not phases:
+        raise OutputError("ior: neither a write nor a read")
     return Requested(
-        tasks=tasks,
-        tasks_per_node=_whole("clients per node", options),
-        transfer=transfer,
-        bytes=tasks * block * segments,
-        repetitions=repetitions,
-        layout=ior_text.layout(_flag("filePerProc", parameters), block == transfer, segments),
+        tasks=whole("tasks", options),
+        tasks_per_node=whole("clients per node", options),
+        transfer=whole("transferSize", parameters),
+        block=whole("blockSize", parameters),
+        segments=whole("segmentCount", parameters),
+        repetitions=whole("repetitions", parameters),
+        file_a_task=_flag("filePerProc", parameters),
         phases=phases,
         compared=compared,
         ranks=bool(_RANKS_REQUESTED.search(command)),
@@ -205,33 +219,6 @@ def _repetitions(result: Object, requested: Requested, phase: str) -> list[Objec
     return rows
 
 
-def _repetition(
-    row: Object, requested: Requested, ranks: list[Decimal], trial: int
-) -> list[Reading]:
-    """The readings of one repetition. ranks: the rates of its ranks, if there is a table."""
-    phase, rate, seconds = (str(row.get(key)) for key in ("access", "bwMiB", "totalTime"))
-    found = _rates(Row(phase, rate, seconds, requested.bytes), requested, trial)
-    dims = found[0].dims
-    if phase == "read" and requested.compared:
-        return [Reading("verified_bytes", Decimal(requested.bytes), "B", dims)]
-    if ranks:
-        found.insert(1, Reading(f"{phase}_slowest", min(ranks), "MiB/s", dims))
-        found.insert(2, Reading(f"{phase}_fastest", max(ranks), "MiB/s", dims))
-    return found
-
-
-def _rates(row: Row, requested: Requested, trial: int) -> list[Reading]:
-    """Rate and bytes of one repetition. Raises OutputError where they do not agree."""
-    rate = values.positive(f"ior: {row.phase} rate", row.rate)
-    seconds = values.positive(f"ior: {row.phase} time", row.seconds)
-    if seconds < MIN_SECONDS:
-        raise OutputError(f"ior: {row.phase} in {seconds} s is too short to be timed", "invalid")
-    size = Decimal(row.moved)
-    values.must_agree(f"ior: {row.phase} rate", rate, size / MIB, seconds)
-    dims = {"trial": str(trial)} if requested.repetitions > 1 else {}
-    return [Reading(row.phase, rate, "MiB/s", dims), Reading(f"{row.phase}_bytes", size, "B", dims)]
-
-
 def _ranks(table: str, requested: Requested) -> dict[str, list[Decimal]]:
     """By phase, the rates (MiB/s) of all ranks, repetition by repetition. Raises OutputError."""
     heading, *rows = table.splitlines()
@@ -239,42 +226,31 @@ def _ranks(table: str, requested: Requested) -> dict[str, list[Decimal]]:
         raise OutputError("ior: unknown text after the JSON, expected the table of the ranks")
     found: dict[str, list[Decimal]] = {phase: [] for phase in requested.phases}
     for line in rows:
-        phase, rank, rate = _rank(line, requested)
-        if phase not in found:
-            raise OutputError(f"ior: a rank's {phase}, which was not requested")
+        match = _RANK.fullmatch(line)
+        if not match or match[1] not in found:
+            raise OutputError("ior: a broken line in the table of the ranks")
         # Ranks follow each other in their order, repetition by repetition.
-        if rank != len(found[phase]) % requested.tasks:
-            raise OutputError(f"ior: rank {rank} is not in its place")
-        found[phase].append(rate)
+        if int(match[2]) != len(found[match[1]]) % requested.tasks:
+            raise OutputError(f"ior: rank {match[2]} is not in its place")
+        found[match[1]].append(_rate(match.groups()[2:], requested))
     for phase, rates in found.items():
         if len(rates) != requested.tasks * requested.repetitions:
             raise OutputError(f"ior: {phase} is not of all {requested.tasks} ranks")
     return found
 
 
-def _rank(line: str, requested: Requested) -> tuple[str, int, Decimal]:
-    """Phase, rank and rate (MiB/s) of one line.
+def _rate(cells: Sequence[str], requested: Requested) -> Decimal:
+    """A rank's rate (MiB/s).
 
-    The rate is that of the transfers (and fsync) alone: with -g all ranks open and close together.
+    It is that of the transfers (and fsync) alone: with -g all ranks open and close together.
     """
-    phase, *cells = line.split(",")
-    if phase not in PHASES or len(cells) != 5 or not re.fullmatch(r"[0-9]{1,8}", cells[0]):
-        raise OutputError("ior: a broken line in the table of the ranks")
     seconds, inner_seconds, rate, inner_rate = (
-        values.positive("ior: a rank's value", cell) for cell in cells[1:]
+        values.positive("ior: a rank's value", cell) for cell in cells
     )
     share = Decimal(requested.bytes) / requested.tasks
     values.must_agree("ior: a rank's rate", rate, share, seconds)
     values.must_agree("ior: a rank's rate", inner_rate, share, inner_seconds)
-    return phase, int(cells[0]), DIGITS.divide(inner_rate, MIB)
-
-
-def _whole(key: str, part: Object) -> int:
-    """A whole number above zero."""
-    text = str(part.get(key))
-    if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) == 0:
-        raise OutputError(f"ior: '{key}' is not a whole number above zero")
-    return int(text)
+    return DIGITS.divide(inner_rate, MIB)
 
 
 def _flag(key: str, part: Object) -> bool:

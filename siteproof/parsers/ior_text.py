@@ -6,8 +6,10 @@ A run of IO500 has no summary and no line `Finished`: it is whole with the rows 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
 
 from siteproof.errors import OutputError
 from siteproof.parsers import values
@@ -35,9 +37,9 @@ _END = re.compile(r"^Finished ?", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Requested:
-    """What IOR had to do, as it prints it.
+    """What IOR had to do, as it prints it. Raises OutputError: more than anybody requests.
 
-    bytes: of all tasks. phases: write, read or both. compared: whether it compares what it reads.
+    phases: write, read or both. compared: whether it compares what it reads.
     ranks: whether a table of the ranks follows. stonewall: the seconds after which it ends early,
     or `BY_FILE`. wears_out: whether each rank then goes on until all have done the same.
     """
@@ -45,24 +47,46 @@ class Requested:
     tasks: int
     tasks_per_node: int
     transfer: int
-    bytes: int
+    block: int
+    segments: int
     repetitions: int
-    layout: str
+    file_a_task: bool
     phases: list[str]
     compared: bool
     ranks: bool = False
     stonewall: str = ""
     wears_out: bool = False
 
+    def __post_init__(self) -> None:
+        if self.tasks > MAX_TASKS or self.repetitions > MAX_REPETITIONS:
+            raise OutputError("ior: too many tasks or repetitions")
+
+    @property
+    def bytes(self) -> int:
+        """Of all tasks."""
+        return self.tasks * self.block * self.segments
+
+    @property
+    def layout(self) -> str:
+        """How the file is divided among the tasks, or that each has a file of its own."""
+        if self.file_a_task:
+            return "file_a_task"
+        return "interleaved" if self.block == self.transfer and self.segments > 1 else "shared"
+
 
 @dataclass(frozen=True)
 class Row:
-    """A phase of one repetition. rate: MiB/s. seconds: in all, as printed. moved: bytes."""
+    """A phase of one repetition. rate: MiB/s. seconds: in all, as printed. moved: bytes.
+
+    ranks: the rate of each, where IOR prints them. timed: whether nothing else is in its time.
+    """
 
     phase: str
     rate: str
     seconds: str
     moved: int
+    ranks: Sequence[Decimal] = ()
+    timed: bool = True
 
 
 def is_text(text: str) -> bool:
@@ -72,73 +96,43 @@ def is_text(text: str) -> bool:
 
 def described(text: str) -> dict[str, str]:
     """Version and back end."""
-    return {"version": _version(text), "api": _options(text).get("api", "")}
+    version = values.only("ior", "outputs", _VERSION.findall(text))
+    return {"version": version, "api": _options(text).get("api", "")}
 
 
-def requested(text: str) -> Requested:
-    """Raises OutputError where it is incomplete."""
-    command, options = _command(text), _options(text)
-    flags = _flags(command)
+def read(text: str) -> tuple[Requested, list[Row]]:
+    """What was requested, and the rows of all repetitions. Raises OutputError: incomplete."""
+    described(text)
+    command, options = values.only("ior", "command lines", _COMMAND.findall(text)), _options(text)
+    flags = {*"".join(_FLAGS.findall(command))}  # the letters of its options without a value
     clients = _CLIENTS.fullmatch(options.get("clients", ""))
-    tasks = int(clients[1]) if clients else _whole("tasks", options)
-    count = options.get("segments") or _given("s", command) or "1"
     stonewall = options.get("stonewallingTime") or _given("D", command).lstrip("0")
     if not stonewall and "stoneWallingStatusFile=" in command and "w" not in flags:
         stonewall = BY_FILE
-    cells = _cells(text)[0]
-    transfer = _bytes(options.get("xfersize", ""), _given("t", command), cells.get("xfer(KiB)", ""))
-    block = _bytes(options.get("blocksize", ""), _given("b", command), cells.get("block(KiB)", ""))
-    repetitions = _whole("repetitions", options)
-    if tasks > MAX_TASKS or repetitions > MAX_REPETITIONS:
-        raise OutputError("ior: too many tasks or repetitions")
-    segments = _whole("segments", {"segments": count})
-    return Requested(
-        tasks=tasks,
-        tasks_per_node=int(clients[2]) if clients else _whole("clients per node", options),
-        transfer=transfer,
-        bytes=tasks * block * segments,
-        repetitions=repetitions,
-        layout=layout(options.get("access") == "file-per-process", block == transfer, segments),
+    cells = _cells(text)
+    segments = options.get("segments") or _given("s", command) or "1"
+    run = Requested(
+        tasks=int(clients[1]) if clients else whole("tasks", options),
+        tasks_per_node=int(clients[2]) if clients else whole("clients per node", options),
+        transfer=_bytes("xfer", options, _given("t", command), cells[0]),
+        block=_bytes("block", options, _given("b", command), cells[0]),
+        segments=whole("segments", {"segments": segments}),
+        repetitions=whole("repetitions", options),
+        file_a_task=options.get("access") == "file-per-process",
         phases=_phases(text, flags),
         compared="R" in flags or _is_set("checkRead", command),
         stonewall=stonewall,
         wears_out=options.get("stoneWallingWearOut") == "1"
         or _is_set("stoneWallingWearOut", command),
     )
-
-
-def layout(file_a_task: bool, block_is_transfer: bool, segments: int) -> str:
-    """How the file is divided among the tasks, or that each has a file of its own."""
-    if file_a_task:
-        return "file_a_task"
-    return "interleaved" if block_is_transfer and segments > 1 else "shared"
-
-
-def rows(text: str, run: Requested) -> list[Row]:
-    """All rows, those of each phase as often as it was repeated. Raises OutputError."""
-    found = [
-        Row(
-            cells["access"],
-            cells["bw(MiB/s)"],
-            cells["total(s)"],
-            int(cells.get("moved") or run.bytes),
-        )
-        for cells in _cells(text)
+    rows = [
+        Row(one["access"], one["bw(MiB/s)"], one["total(s)"], int(one["moved"] or run.bytes))
+        for one in cells
     ]
     for phase in run.phases:
-        count = sum(row.phase == phase for row in found)
-        if count != run.repetitions:
+        if (count := sum(row.phase == phase for row in rows)) != run.repetitions:
             raise OutputError(f"ior: {count} rows of {phase}, expected {run.repetitions}")
-    return found
-
-
-def _version(text: str) -> str:
-    return str(values.only("ior", "outputs", _VERSION.findall(text)))
-
-
-def _command(text: str) -> str:
-    _version(text)
-    return str(values.only("ior", "command lines", _COMMAND.findall(text)))
+    return run, rows
 
 
 def _options(text: str) -> dict[str, str]:
@@ -160,11 +154,6 @@ def _given(option: str, command: str) -> str:
     """The number of an option in the command; empty if it has none."""
     match = re.search(_NUMBER % option, command)
     return match[1] if match else ""
-
-
-def _flags(command: str) -> set[str]:
-    """The letters of its options without a value."""
-    return {*"".join(_FLAGS.findall(command))}
 
 
 def _is_set(name: str, command: str) -> bool:
@@ -212,24 +201,26 @@ def _cells(text: str) -> list[Mapping[str, str]]:
     return found
 
 
-def _bytes(option: str, given: str, kib: str) -> int:
+def _bytes(of: str, options: Mapping[str, str], given: str, cells: Mapping[str, str]) -> int:
     """A size in bytes: the option, which is rounded to two decimals, the command or the table.
 
     Raises OutputError.
     """
+    option = options.get(f"{of}size", "")
     match = _SIZE.fullmatch(option)
     if match and "." not in option:
         return int(match[1]) * UNITS[match[2]]
     if given:
         return int(given)
-    size = values.positive("ior: a size in KiB", kib) * UNITS["KiB"]
+    size = values.positive("ior: a size in KiB", cells.get(f"{of}(KiB)", "")) * UNITS["KiB"]
     if not match or size % UNITS["KiB"]:
         raise OutputError(f"ior: '{option}' is not a size")
     return int(size)
 
 
-def _whole(key: str, options: Mapping[str, str]) -> int:
-    text = options.get(key, "")
+def whole(key: str, options: Mapping[str, Any]) -> int:
+    """A whole number above zero. Raises OutputError."""
+    text = str(options.get(key, ""))
     if not re.fullmatch(r"[1-9][0-9]{0,17}", text):
         raise OutputError(f"ior: '{key}' is not a whole number above zero")
     return int(text)

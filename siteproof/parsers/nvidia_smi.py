@@ -68,15 +68,15 @@ def parse(text: str) -> list[Reading]:
     Raises OutputError: cut off, no GPU, a row twice, a table with other columns than its heading.
     """
     printed = lines.whole(text, END)
-    rows = list(_cells(printed))
+    rows = list(cells(_rows(printed)))
     index = {_bus(cell): gpu for gpu, column, cell in rows if column == "pci.bus_id"}
     if not index:
         raise OutputError(f"{TOOL}: no GPU with its address")
-    cells = {(index.get(_bus(gpu), gpu), column): cell for gpu, column, cell in rows}
-    if len(cells) < len(rows):
+    known = {(index.get(_bus(gpu), gpu), column): cell for gpu, column, cell in rows}
+    if len(known) < len(rows):
         raise OutputError(f"{TOOL}: a row of a GPU twice")
     summed: Counter[tuple[str, str]] = Counter()
-    for (gpu, column), cell in cells.items():
+    for (gpu, column), cell in known.items():
         if (number := _number(column, cell)) is not None:
             summed[COUNTED[column], gpu] += number
     if SINCE in printed:
@@ -86,7 +86,7 @@ def parse(text: str) -> list[Reading]:
         Reading(metric, Decimal(number), "count", {"gpu": gpu})
         for (metric, gpu), number in summed.items()
     ]
-    unread = list(_unread(cells, text))
+    unread = list(_unread(known, text))
     return [count("gpus", len(index)), count("unreadable", len(unread)), *found, *unread]
 
 
@@ -94,23 +94,27 @@ def conditions(text: str) -> dict[str, str]:
     """vbios and persistence: what all GPUs have; mig: whether it is on for one."""
     named = {"vbios_version": "vbios", "persistence_mode": "persistence", "mig.mode.current": "mig"}
     found: dict[str, set[str]] = {}
-    for _, column, cell in _cells(lines.harmless(text)):
+    for _, column, cell in cells(_rows(lines.harmless(text))):
         if column in named and cell not in ABSENT:
             found.setdefault(named[column], set()).add(cell)
     return {key: ", ".join(sorted(each)) for key, each in found.items()}
 
 
-def _cells(printed: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+def _rows(printed: Iterable[str]) -> Iterator[str]:
+    return (line.removeprefix(MARK) for line in printed if line.startswith(MARK))
+
+
+def cells(rows: Iterable[str]) -> Iterator[tuple[str, str, str]]:
     """The first cell of a row, a column's name, and its cell. Raises OutputError."""
     heading: Sequence[str] = ()
-    for line in (line[len(MARK) :] for line in printed if line.startswith(MARK)):
-        cells = [cell.strip() for cell in line.split(",")]
-        if cells[0] in ("index", "gpu_bus_id"):
-            heading = [cell.partition(" [")[0] for cell in cells[1:]]
-        elif len(cells) - 1 != len(heading) or not heading:
+    for line in rows:
+        first, *rest = (cell.strip() for cell in line.split(","))
+        if first in ("index", "gpu_bus_id"):
+            heading = [cell.partition(" [")[0] for cell in rest]
+        elif len(rest) != len(heading) or not heading:
             raise OutputError(f"{TOOL}: another number of columns than the heading: '{line[:60]}'")
         else:
-            yield from ((cells[0][:40], *pair) for pair in zip(heading, cells[1:], strict=True))
+            yield from ((first[:40], *pair) for pair in zip(heading, rest, strict=True))
 
 
 def _number(column: str, cell: str) -> int | None:
