@@ -9,7 +9,6 @@ mean that the link died during the test.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -23,12 +22,6 @@ SHORTER = Decimal("0.99")  # of the requested seconds; the last interval ends a 
 UNSEEN = Decimal("0.01")  # of all datagrams, after the last that arrived
 UNDER_WAY = Decimal("0.2")  # seconds of datagrams that may be: more than any round trip on Earth
 LONGEST = 100  # characters of a message
-# Its text, which says "Client connecting" where iperf3 says "Connecting"; and a line of -y C.
-_IPERF_2 = re.compile(
-    r"^(?:(?:Client|Server) (?:connecting to|listening on) .{1,200} port [0-9]|"
-    r"[0-9]{14}(?:\.[0-9]+)?,[0-9a-fA-F.:]+,[0-9]+,[0-9a-fA-F.:]+,[0-9]+,[0-9]+,[0-9.]+-[0-9.]+,)",
-    re.MULTILINE,
-)
 
 
 @dataclass(frozen=True)
@@ -54,7 +47,10 @@ def parse(text: str) -> list[Reading]:
     """
     result = _result(text)
     start, end = _part(_part(result, "start"), "test_start"), _part(result, "end")
-    _one_direction(start, end)
+    if start.get("protocol") not in {"TCP", "UDP"} or start.get("reverse") not in {"0", "1"}:
+        raise OutputError("iperf3: neither TCP nor UDP, or no direction")
+    if any("bidir" in key for key in end):
+        raise OutputError("iperf3: both directions at once (--bidir), where one is expected")
     sent, received = _part(end, "sum_sent"), _part(end, "sum_received")
     rate, seconds = _rate("received", received), _value(received, "seconds")
     offered = _rate("sent", sent)
@@ -66,7 +62,14 @@ def parse(text: str) -> list[Reading]:
         readings += [Reading("sent", offered, "b/s"), *_datagrams(start, sent, received)]
     elif "retransmits" in sent:
         readings.append(Reading("retransmits", _value(sent, "retransmits"), "count"))
-    return readings + _cpu(start, end)
+    used = _part(end, "cpu_utilization_percent")
+    keys = ["host_total", "remote_total"]  # of the client, which sends unless -R is given
+    sender, receiver = reversed(keys) if start.get("reverse") == "1" else keys
+    return [
+        *readings,
+        Reading("cpu_sender", _value(used, sender), "%"),
+        Reading("cpu_receiver", _value(used, receiver), "%"),
+    ]
 
 
 def conditions(text: str) -> dict[str, str]:
@@ -74,8 +77,6 @@ def conditions(text: str) -> dict[str, str]:
     result = _result(text)
     head = _part(result, "start")
     test = _part(head, "test_start")
-    end = result.get("end")
-    congestion = end.get("sender_tcp_congestion") if isinstance(end, dict) else None
     udp = test.get("protocol") == "UDP"
     found = {
         "protocol": test.get("protocol"),
@@ -87,7 +88,7 @@ def conditions(text: str) -> dict[str, str]:
         "reverse": {"0": "no", "1": "yes"}.get(str(test.get("reverse"))),
         "mss": head.get("tcp_mss", head.get("tcp_mss_default")),
         "window": "default" if head.get("sock_bufsize") == "0" else head.get("sock_bufsize"),
-        "congestion": congestion,
+        "congestion": _part(result, "end").get("sender_tcp_congestion"),
         "version": str(head.get("version", "")).removeprefix("iperf "),
     }
     return jsontext.words(found)
@@ -112,8 +113,6 @@ def intervals(text: str) -> list[Interval]:
 
 def _result(text: str) -> Object:
     """The JSON. Raises OutputError if there is none, or it reports that the test failed."""
-    if _IPERF_2.search(text):
-        raise OutputError("iperf3: this is iperf 2, whose client does not print what arrived")
     try:
         result, rest = jsontext.load("iperf3", text.lstrip())
     except OutputError:
@@ -131,13 +130,6 @@ def _result(text: str) -> Object:
     if not str(_part(result, "start").get("version")).startswith("iperf 3"):
         raise OutputError("iperf3: JSON of another program")
     return result
-
-
-def _one_direction(start: Object, end: Object) -> None:
-    if start.get("protocol") not in {"TCP", "UDP"} or start.get("reverse") not in {"0", "1"}:
-        raise OutputError("iperf3: neither TCP nor UDP, or no direction")
-    if any("bidir" in key for key in end):
-        raise OutputError("iperf3: both directions at once (--bidir), where one is expected")
 
 
 def _rate(what: str, part: Object) -> Decimal:
@@ -159,29 +151,16 @@ def _datagrams(start: Object, sent: Object, received: Object) -> list[Reading]:
     if not 0 < seen <= all_sent or lost > seen:
         raise OutputError("iperf3: more datagrams arrived or were lost than were sent", "invalid")
     if abs((seen - lost) * size / data - 1) > values.TOLERANCE:
-        raise OutputError(
-            "iperf3: the bytes received do not agree with the datagrams that arrived", "invalid"
-        )
+        raise OutputError("iperf3: the bytes received do not agree with the datagrams", "invalid")
     under_way = UNDER_WAY / max(_value(sent, "seconds"), UNDER_WAY)
     if all_sent - seen > max(UNSEEN, under_way) * all_sent:
-        raise OutputError(
-            f"iperf3: the receiver did not count the last {all_sent - seen} datagrams", "invalid"
-        )
-    if not _about(lost, all_sent) <= loss <= _about(lost, seen, up=True):
+        unseen = f"the last {all_sent - seen} datagrams"
+        raise OutputError(f"iperf3: the receiver did not count {unseen}", "invalid")
+    # Versions count against either end.
+    least, most = 1 - values.TOLERANCE, 1 + values.TOLERANCE
+    if not 100 * lost / all_sent * least <= loss <= 100 * lost / seen * most:
         raise OutputError("iperf3: the loss does not agree with the datagrams", "invalid")
     return [Reading("loss", loss, "%"), Reading("jitter", _value(received, "jitter_ms"), "ms")]
-
-
-def _about(lost: Decimal, of: Decimal, *, up: bool = False) -> Decimal:
-    """A share in percent, and a little less or more: versions count against either end."""
-    return 100 * lost / of * (1 + values.TOLERANCE if up else 1 - values.TOLERANCE)
-
-
-def _cpu(start: Object, end: Object) -> list[Reading]:
-    used = _part(end, "cpu_utilization_percent")
-    local, remote = _value(used, "host_total"), _value(used, "remote_total")
-    sender, receiver = (remote, local) if start.get("reverse") == "1" else (local, remote)
-    return [Reading("cpu_sender", sender, "%"), Reading("cpu_receiver", receiver, "%")]
 
 
 def _value(part: Object, key: str) -> Decimal:

@@ -80,17 +80,10 @@ def _targets(listed: Iterable[str], answers: Iterable[str]) -> list[Reading]:
     answered = {match[1] for match in sizes if match[3] == "OST"}
     if answered - states.keys():
         raise OutputError("lustre: lfs df names a target that lfs osts does not")
-    down = {}
-    for name, state in states.items():
-        if state == "INACTIVE":
-            down[name] = "inactive"
-        elif name not in answered:
-            down[name] = "does not answer"
-    return [
-        count("osts", len(states)),
-        count("osts_up", len(states) - len(down)),
-        *_named("down", "ost", down),
-    ]
+    down = {name: "does not answer" for name in states if name not in answered}
+    down |= {name: "inactive" for name, state in states.items() if state == "INACTIVE"}
+    up = count("osts_up", len(states) - len(down))
+    return [count("osts", len(states)), up, *_named("down", "ost", down)]
 
 
 def _servers(connected: Iterable[str]) -> Reading:

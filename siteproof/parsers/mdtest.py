@@ -4,25 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, values
 
 NEEDS = "mdtest 1.9, 3 or 4, of one run"
-
-
-@dataclass(frozen=True)
-class Table:
-    """cells: maximum, minimum, mean and standard deviation by the name of the row.
-
-    single: all ranks of one iteration have one time, so that the first three are one figure. Before
-    version 4 each rank's own time counts.
-    """
-
-    cells: dict[str, list[str]]
-    single: bool
 
 
 # Option for one phase alone, its row in the table, our name.
@@ -32,6 +19,7 @@ PHASES = (
     ("E", "File read", "read"),
     ("r", "File removal", "remove"),
 )
+Rows = dict[str, tuple[Decimal, Decimal, Decimal]]  # least, mean, standard deviation
 BY_FILE = "by a file"  # stonewall of phases whose number of files an earlier run has written
 
 # Letters that are flags, then one that takes a value.
@@ -51,7 +39,7 @@ _BEGIN = re.compile(rf"^-- started at {_WHEN} --$", re.MULTILINE)
 # After it may be lines of other ranks, which come late, and of the launcher.
 _END = re.compile(rf"^-- finished at {_WHEN} --[ \t]*$", re.MULTILINE)
 _LAUNCHED = re.compile(
-    r"^mdtest-(\S{1,40}) was launched with ([0-9]{1,8}) total task\(s\) on "
+    r"^mdtest-(\S{1,40}) was launched with ([1-9][0-9]{0,7}) total task\(s\) on "
     r"([0-9]{1,8}) node\(s\)$",
     re.MULTILINE,
 )
@@ -79,17 +67,17 @@ def parse(text: str) -> list[Reading]:
     """
     text = text.replace("\r\n", "\n")
     options = _options_of_run(text)
-    rates, times, iterations = _tables(text, timed="P" in options)
+    tables, iterations = _tables(text, timed="P" in options)
     files, _ = _work(text, options)
     found = []
     for _, row, name in _phases(options):
-        least, rate, deviation = _row(row, rates)
+        if any(row not in table for table in tables):
+            raise OutputError(f"mdtest: no '{row}'")
+        (least, rate, deviation), *times = (table[row] for table in tables)
         if least == 0:
             raise OutputError(f"mdtest: '{row}' was requested and not done", "invalid")
-        if times is not None:
-            _, seconds, _ = _row(row, times)
-            if files is not None and iterations == 1:
-                values.must_agree(f"mdtest: '{row}'", rate, Decimal(files), seconds)
+        if times and files is not None and iterations == 1:
+            values.must_agree(f"mdtest: '{row}'", rate, Decimal(files), times[0][1])
         found.append(Reading(name, rate, "IOPS"))
         if iterations > 1:
             found.append(Reading(f"{name}_stddev", deviation, "IOPS"))
@@ -105,14 +93,14 @@ def conditions(text: str) -> dict[str, str]:
     text = text.replace("\r\n", "\n")
     options = _options_of_run(text)
     version, tasks, nodes = _launched(text)
-    iterations = _tables(text, timed="P" in options)[2]
+    _, iterations = _tables(text, timed="P" in options)
     files, stonewall = _work(text, options)
     synced = [name for letter, name in (("Y", "phases"), ("y", "files")) if letter in options]
     found = {
         "version": version if version.isprintable() else "",
-        "tasks": str(tasks),
-        "nodes": str(nodes),
-        "files": "" if files is None else str(files // tasks),
+        "tasks": tasks,
+        "nodes": nodes,
+        "files": "" if files is None else str(files // int(tasks)),
         "stonewall": stonewall,
         "sync": " and ".join(synced),
         "iterations": str(iterations) if iterations > 1 else "",
@@ -137,16 +125,12 @@ def _options_of_run(text: str) -> dict[str, str]:
         raise OutputError("mdtest: not the output of one run")
     if not _END.search(text):
         raise OutputError("mdtest: cut off, or did not finish")
-    words = re.findall(r"""(?<!\S)(?:'([^']*)'|"([^"]*)"|(\S+))""", commands[0])
-    return _options(["".join(quoted) for quoted in words])
-
-
-def _options(words: list[str]) -> dict[str, str]:
-    """The options of one letter, and their values: -W 30, -W=30, -W30, -FW 30."""
     found: dict[str, str] = {}
-    rest = iter(words)
-    for text in rest:
-        option = _OPTION.fullmatch(text)
+    # The words of the command, of which quotes are no part: -W 30, -W=30, -W30, -FW 30.
+    words = re.findall(r"""(?<!\S)(?:'([^']*)'|"([^"]*)"|(\S+))""", commands[0])
+    rest = map("".join, words)
+    for word in rest:
+        option = _OPTION.fullmatch(word)
         if option is None:
             continue
         flags, letter, value = option.groups()
@@ -162,13 +146,9 @@ def _options(words: list[str]) -> dict[str, str]:
     return found
 
 
-def _launched(text: str) -> tuple[str, int, int]:
+def _launched(text: str) -> tuple[str, ...]:
     """Version, tasks and nodes. Raises OutputError."""
-    rows = _LAUNCHED.findall(text)
-    if len(rows) != 1 or int(rows[0][1]) == 0:
-        raise OutputError("mdtest: the number of tasks is not printed")
-    version, tasks, nodes = rows[0]
-    return version, int(tasks), int(nodes)
+    return values.one("mdtest: numbers of tasks", _LAUNCHED, text)
 
 
 def _work(text: str, options: dict[str, str]) -> tuple[int | None, str]:
@@ -176,9 +156,10 @@ def _work(text: str, options: dict[str, str]) -> tuple[int | None, str]:
 
     Raises OutputError.
     """
-    tasks, files = _requested(text)
-    stonewalls = _STONEWALL.findall(text)
-    if stonewalls:
+    tasks, files = map(int, values.one("mdtest: numbers of files", _WORK, text))
+    if f"{tasks}" != _launched(text)[1] or not files or files % tasks:
+        raise OutputError(f"mdtest: {files} files are not the same number for {tasks} tasks")
+    if stonewalls := _STONEWALL.findall(text):
         most = int(stonewalls[0])  # the other tasks went on until they had as many
         seconds = options.get("W", "")
         possible = 0 < most * tasks <= files and _SECONDS.fullmatch(seconds)
@@ -191,19 +172,8 @@ def _work(text: str, options: dict[str, str]) -> tuple[int | None, str]:
     return files, ""
 
 
-def _requested(text: str) -> tuple[int, int]:
-    """Tasks, and the files that all of them were to make. Raises OutputError."""
-    rows = _WORK.findall(text)
-    if len(rows) != 1:
-        raise OutputError("mdtest: the number of files is not printed, or several times")
-    tasks, files = (int(number) for number in rows[0])
-    if tasks != _launched(text)[1] or not files or files % tasks:
-        raise OutputError(f"mdtest: {files} files are not the same number for {tasks} tasks")
-    return tasks, files
-
-
-def _tables(text: str, *, timed: bool) -> tuple[Table, Table | None, int]:
-    """Rates, times, and of how many iterations. Raises OutputError."""
+def _tables(text: str, *, timed: bool) -> tuple[list[Rows], int]:
+    """The table of rates, that of times if there is one; and of how many iterations they are."""
     heads = list(_TABLE.finditer(text))
     if [head[1][:4] or "rate" for head in heads] != (["rate", "time"] if timed else ["rate"]):
         raise OutputError("mdtest: expected one table of rates, and with -P one of times")
@@ -211,26 +181,24 @@ def _tables(text: str, *, timed: bool) -> tuple[Table, Table | None, int]:
     if not iterations or any(int(head[2]) != iterations for head in heads):
         raise OutputError("mdtest: the number of iterations is not the same in both tables, or 0")
     ends = [head.start() for head in heads[1:]] + [len(text)]
-    found = []
-    for head, end in zip(heads, ends, strict=True):
-        rows = _ROW.findall(text, head.end(), end)
-        if len({row[0] for row in rows}) != len(rows):
+    each = zip(heads, ends, strict=True)
+    return [_rows(text[head.end() : end], iterations) for head, end in each], iterations
+
+
+def _rows(table: str, iterations: int) -> Rows:
+    """Least, mean and standard deviation of each row. Raises OutputError."""
+    found: Rows = {}
+    for name, of_ranks, *cells in _ROW.findall(table):
+        what = f"mdtest: '{name}'"
+        largest, least, mean, deviation = (values.number(what, cell) for cell in cells)
+        if name in found:
             raise OutputError("mdtest: a row twice")
-        single = iterations == 1 and not any(row[1] for row in rows)
-        found.append(Table({row[0]: list(row[2:]) for row in rows}, single))
-    return found[0], found[1] if timed else None, iterations
-
-
-def _row(row: str, table: Table) -> tuple[Decimal, Decimal, Decimal]:
-    """Least, mean and standard deviation of a rate or a time. Raises OutputError."""
-    if row not in table.cells:
-        raise OutputError(f"mdtest: no '{row}'")
-    cells = (values.number(f"mdtest: '{row}'", cell) for cell in table.cells[row])
-    largest, least, mean, deviation = cells
-    if table.single and not largest == least == mean:
-        raise OutputError(f"mdtest: '{row}' of one iteration has several values")
-    if not least <= mean <= largest:
-        raise OutputError(f"mdtest: '{row}': the mean is not between minimum and maximum")
-    if deviation > largest - least:
-        raise OutputError(f"mdtest: '{row}': the standard deviation is above the range")
-    return least, mean, deviation
+        # Before version 4 each rank's own time counts.
+        if iterations == 1 and not of_ranks and not largest == least == mean:
+            raise OutputError(f"{what} of one iteration has several values")
+        if not least <= mean <= largest:
+            raise OutputError(f"{what}: the mean is not between minimum and maximum")
+        if deviation > largest - least:
+            raise OutputError(f"{what}: the standard deviation is above the range")
+        found[name] = least, mean, deviation
+    return found
