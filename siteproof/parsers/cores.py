@@ -38,7 +38,16 @@ def whole(text: str) -> list[Look]:
 
 def looks(text: str) -> list[Look]:
     """Each line. Raises OutputError."""
-    return [_look(line) for line in text.splitlines()]
+    found = []
+    for line in text.splitlines():
+        match = _LINE.fullmatch(line)
+        if not match:
+            raise OutputError("cores: a line is not a look at all cores")
+        cores = [core.split("/") for core in match[2].split()]
+        if len(cores) > MAX_CORES:
+            raise OutputError(f"cores: {len(cores)}, at most {MAX_CORES}")
+        found.append((int(match[1]), [(int(busy), int(every)) for busy, every in cores]))
+    return found
 
 
 def busiest(seen: list[Look]) -> Decimal:
@@ -48,8 +57,7 @@ def busiest(seen: list[Look]) -> Decimal:
     first, last = seen[0][1], seen[-1][1]
     if len(first) != len(last):
         raise OutputError("cores: not the same cores all the time")
-    shares = [_share(*pair) for pair in zip(first, last, strict=True)]
-    return max(shares).quantize(Decimal("0.1"))
+    return max(map(_share, first, last)).quantize(Decimal("0.1"))
 
 
 def _share(before: tuple[int, int], after: tuple[int, int]) -> Decimal:
@@ -58,17 +66,3 @@ def _share(before: tuple[int, int], after: tuple[int, int]) -> Decimal:
     if all_ticks <= 0 or busy < -1:
         raise OutputError("cores: a core's ticks do not rise")
     return Decimal(100 * min(max(busy, 0), all_ticks)) / all_ticks
-
-
-def _look(line: str) -> Look:
-    match = _LINE.fullmatch(line)
-    if not match:
-        raise OutputError("cores: a line is not a look at all cores")
-    cores = match[2].split()
-    if len(cores) > MAX_CORES:
-        raise OutputError(f"cores: {len(cores)}, at most {MAX_CORES}")
-    ticks = []
-    for core in cores:
-        busy, _, every = core.partition("/")
-        ticks.append((int(busy), int(every)))
-    return int(match[1]), ticks

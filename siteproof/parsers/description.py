@@ -326,7 +326,9 @@ def parse(text: str) -> list[Reading]:
 
     Raises OutputError if the end is missing, a field has two values, or there is no field.
     """
-    found = {reading.metric: reading for reading in lines.texts(text, "description", _field)}
+    matches = filter(None, map(_FIELD.fullmatch, lines.whole(text, "description")))
+    fields_of_node = lines.texts("description", ((match[1], match[2]) for match in matches))
+    found = {reading.metric: reading for reading in fields_of_node}
     for name, value in _of_tools(text)[0].items():
         found.setdefault(name, Reading(name, value, "text"))
     if not 0 < len(found) <= MAX_FIELDS:
@@ -337,11 +339,6 @@ def parse(text: str) -> list[Reading]:
 def unreadable(text: str) -> dict[str, str]:
     """What the node could not read, and why; also tools whose output is not understood."""
     return lines.unreadable(text) | _of_tools(text)[1]
-
-
-def _field(line: str) -> tuple[str, str | None] | None:
-    match = _FIELD.fullmatch(line)
-    return (match[1], match[2]) if match else None
 
 
 def _of_tools(text: str) -> tuple[dict[str, str], dict[str, str]]:

@@ -15,7 +15,6 @@ WRONG_DATA = 84  # EILSEQ: what fio's own verification reports
 DIRECTIONS = ("read", "write")
 P99 = "99.000000"
 
-_OLD = re.compile(r"fio-[12]\.")
 _MESSAGE = re.compile(r"(?:fio|note|verify|file)\b[ -~]{0,300}")
 
 
@@ -69,11 +68,8 @@ def _result(text: str) -> Object:
             raise OutputError(f"fio: no result: {_message(text)}", "generic")
         raise jsontext.no_json("fio", text)
     result, rest = jsontext.load("fio", text, start.start())
-    version = jsontext.words(result).get("fio version", "")
-    if not version:
+    if "fio version" not in jsontext.words(result):
         raise OutputError("fio: JSON of another program")
-    if _OLD.match(version):
-        raise OutputError(f"fio: JSON of {version}, whose rates are rounded to KiB/s")
     if rest:
         raise OutputError("fio: more than one output, or other text after its JSON")
     return result
@@ -95,23 +91,17 @@ def _direction(name: str, part: Object) -> list[Reading]:
     if count == 0 or size % count:
         raise OutputError(f"fio: {name} {size} bytes are not {count} whole blocks")
     dims = {"block": str(size // count)}
-    p99 = values.positive(f"fio: {name} p99", _percentile(part))
+    percentiles = jsontext.part("fio", part, "clat_ns").get("percentile")
+    if not isinstance(percentiles, dict) or P99 not in percentiles:
+        left_out = "--gtod_reduce, --disable_clat and --percentile_list leave it out"
+        raise OutputError(f"fio: no percentile {P99} of clat; {left_out}")
+    p99 = values.positive(f"fio: {name} p99", str(percentiles[P99]))
     return [
         Reading(name, rate.scaleb(-6), "MB/s", dims),
         Reading(f"{name}_iops", iops, "IOPS", dims),
         Reading(f"{name}_p99", p99.scaleb(-3), "us", dims),
         Reading(f"{name}_bytes", size, "B", dims),
     ]
-
-
-def _percentile(part: Object) -> str:
-    """The 99th of the times to completion, as printed."""
-    latencies = jsontext.part("fio", part, "clat_ns").get("percentile")
-    found = latencies.get(P99) if isinstance(latencies, dict) else None
-    if found is None:
-        left_out = "--gtod_reduce, --disable_clat and --percentile_list leave it out"
-        raise OutputError(f"fio: no percentile {P99} of clat; {left_out}")
-    return str(found)
 
 
 def _message(text: str) -> str:

@@ -11,13 +11,11 @@ from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lines, values
 
 END = "gpu_state"
-FIELDS = ("clock", "power", "temperature")
-UNITS = {"clock": "MHz", "power": "W", "temperature": "C"}
-OF_ALL: dict[str, Callable[[Sequence[Decimal]], Decimal]] = {
-    "clock": median,
-    "power": median,
-    "temperature": max,
-}
+FIELDS: tuple[tuple[str, str, Callable[[Sequence[Decimal]], Decimal]], ...] = (
+    ("clock", "MHz", median),  # of all seconds
+    ("power", "W", median),
+    ("temperature", "C", max),
+)
 BUSY = Decimal("0.5")  # of its highest power: a GPU above it works, and below it waits
 
 
@@ -31,7 +29,7 @@ def parse(text: str) -> list[Reading]:
     for line in lines.whole(text, END):
         gpu, *cells = (cell.strip() for cell in line.split(","))
         if not re.fullmatch("[0-9]{1,9}", gpu) or len(cells) != len(FIELDS):
-            raise OutputError(f"gpu_state: no GPU with {', '.join(FIELDS)} in '{line[:60]}'")
+            raise OutputError(f"gpu_state: no GPU with clock, power, temperature in '{line[:60]}'")
         read.setdefault(gpu, []).append(cells)
     return [reading for gpu, rows in read.items() for reading in _of_gpu(gpu, rows)]
 
@@ -40,11 +38,10 @@ def _of_gpu(gpu: str, rows: list[list[str]]) -> list[Reading]:
     power = [_number(row[1]) or Decimal(0) for row in rows]
     busy = [row for row, own in zip(rows, power, strict=True) if own >= BUSY * max(power)]
     found = []
-    for field, cells in zip(FIELDS, zip(*busy, strict=True), strict=True):
+    for (field, unit, of_all), cells in zip(FIELDS, zip(*busy, strict=True), strict=True):
         numbers = [value for cell in cells if (value := _number(cell)) is not None]
         if numbers:
-            value = OF_ALL[field](numbers)
-            found.append(Reading(field, value, UNITS[field], {"gpu": gpu}))
+            found.append(Reading(field, of_all(numbers), unit, {"gpu": gpu}))
     return found
 
 

@@ -17,7 +17,7 @@ AVERAGES = "A V E R A G E S"
 
 _VERSION = re.compile(r"^GROMACS version:[ ]+([!-~]{1,60})[ \r]*$", re.MULTILINE)
 _END = re.compile(r"^Finished mdrun on rank ([0-9]{1,9}) ", re.MULTILINE)
-_TIME = re.compile(r"^ +Time: +(\S{1,30}) +(\S{1,30}) +\S{1,30}[ \r]*$", re.MULTILINE)
+_TIME = re.compile(r"^ +Time: +\S{1,30} +(\S{1,30}) +\S{1,30}[ \r]*$", re.MULTILINE)
 _RATE = re.compile(r"^Performance: +(\S{1,30}) +\S{1,30}[ \r]*$", re.MULTILINE)
 _STEPS = re.compile(r"^\tStatistics over ([0-9]{1,12}) steps using", re.MULTILINE)
 _LENGTH = re.compile(r"^ +dt +=[ ]+(\S{1,30})[ \r]*$", re.MULTILINE)
@@ -50,13 +50,10 @@ def parse(text: str) -> list[Reading]:
         raise OutputError(f"gromacs: {error[1]}", "generic")
     values.one("gromacs: 'GROMACS version'", _VERSION, text)
     values.one("gromacs: 'Finished mdrun'", _END, text)
-    _, wall = values.one("gromacs: 'Time'", _TIME, text)
-    time = values.positive("gromacs: time", wall)
-    (printed,) = values.one("gromacs: 'Performance'", _RATE, text)
-    rate = values.positive("gromacs: ns/day", printed)
+    time = values.figure("gromacs: 'Time'", _TIME, text)
+    rate = values.figure("gromacs: 'Performance'", _RATE, text)
     (steps,) = values.one("gromacs: number of steps", _STEPS, text)
-    (length,) = values.one("gromacs: length of a step", _LENGTH, text)
-    simulated = int(steps) * values.positive("gromacs: dt", length) / 1000  # ns
+    simulated = int(steps) * values.figure("gromacs: dt", _LENGTH, text) / 1000  # ns
     values.must_agree("gromacs: ns/day", rate, simulated * SECONDS_A_DAY, time)
     (drift,) = values.one("gromacs: 'Conserved energy drift'", _DRIFT, text)
     return [

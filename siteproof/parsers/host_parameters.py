@@ -6,6 +6,7 @@ siteproof.parsers.lines takes out what a broken or hostile node may have put in.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from siteproof.parsers import Reading, lines
 
@@ -18,12 +19,12 @@ def parse(text: str) -> list[Reading]:
 
     Raises OutputError if the end is missing or a parameter has two values.
     """
-    return lines.texts(text, "host parameters", _parameter)
+    return lines.texts("host parameters", _parameters(text))
 
 
-def _parameter(line: str) -> tuple[str, str | None] | None:
-    if match := _SYSCTL.fullmatch(line):
-        return f"sysctl.{match[1]}", match[2]
-    if match := _DEVICE.fullmatch(line):
-        return f"{match[1]}.{match[2]}.{match[3]}", match[4]
-    return None
+def _parameters(text: str) -> Iterator[tuple[str, str | None]]:
+    for line in lines.whole(text, "host parameters"):
+        if match := _SYSCTL.fullmatch(line):
+            yield f"sysctl.{match[1]}", match[2]
+        elif match := _DEVICE.fullmatch(line):
+            yield f"{match[1]}.{match[2]}.{match[3]}", match[4]

@@ -23,11 +23,7 @@ def parse(text: str) -> list[Reading]:
 
     Raises OutputError: `invalid` if any of HPCC's tests failed.
     """
-    runs = len(_VERSION.findall(text))
-    if not runs:
-        raise OutputError("hpcc: no output of HPCC")
-    if runs > 1:
-        raise OutputError(f"hpcc: {runs} runs, appended to one file")
+    values.only("hpcc", "runs of HPCC", _VERSION.findall(text))
     readings = hpl.parse(_section(text, "HPL"))
     if _SUCCESS.findall(_section(text, "Summary")) != ["1"]:
         raise OutputError("hpcc: no Success=1 in the summary: a test of HPCC failed", "invalid")
@@ -44,10 +40,8 @@ def conditions(text: str) -> dict[str, str]:
 def _section(text: str, name: str) -> str:
     """The text of the one section of this name. Raises OutputError if it is not complete."""
     begin, end = f"\nBegin of {name} section.", f"\nEnd of {name} section."
-    if text.count(begin) > 1:
-        raise OutputError(f"hpcc: {text.count(begin)} {name} sections, appended to one file")
-    _, found, rest = text.partition(begin)
-    body, closed, _ = rest.partition(end)
-    if not found or not closed:
+    _, *parts = text.split(begin)
+    body, closed, _ = values.only("hpcc", f"{name} sections", parts).partition(end)
+    if not closed:
         raise OutputError(f"hpcc: cut off: no complete {name} section")
     return body

@@ -50,7 +50,8 @@ def parse(text: str) -> list[Reading]:
         raise OutputError("hpl: the result does not have the parameters that are printed")
     rate = values.positive("hpl: Gflops", gflops)
     seconds = values.positive("hpl: time", time)
-    values.must_agree("hpl: Gflops", rate, _operations(int(n)) / 10**9, seconds)
+    operations = Decimal(2 * int(n) ** 3) / 3 + Decimal(3 * int(n) ** 2) / 2  # HPL's own count
+    values.must_agree("hpl: Gflops", rate, operations / 10**9, seconds)
     return [
         Reading("gflops", rate, "GFLOPS"),
         Reading("time", seconds, "s"),
@@ -77,16 +78,13 @@ def _proven(text: str) -> Decimal:
             raise OutputError(f"hpl: {bad} tests {kind}", "invalid")
     if not _END.search(text):
         raise OutputError("hpl: cut off before 'End of Tests.'")
-    residual, _ = values.only("hpl", "residual checks", checks)
+    printed, _ = values.only("hpl", "residual checks", checks)
     wanted = [("completed and failed", 0), ("completed and passed", 1), ("skipped", 0)]
     if sorted(tests) != wanted:
         raise OutputError("hpl: the summary does not show one test that passed")
-    return _residual(residual, conditions(text).get("threshold", ""))
-
-
-def _residual(printed: str, threshold: str) -> Decimal:
     residual = values.number("hpl: residual", printed)
-    limit = min(values.number("hpl: threshold", threshold), DEFAULT_THRESHOLD)
+    threshold = values.number("hpl: threshold", conditions(text).get("threshold", ""))
+    limit = min(threshold, DEFAULT_THRESHOLD)
     if residual >= limit:
         raise OutputError(f"hpl: residual {residual} is not below {limit}", "invalid")
     return residual
@@ -102,8 +100,3 @@ def _result(text: str) -> list[str]:
     if each:
         values.positive("hpl: Gflops per GPU", each[1])
     return fields
-
-
-def _operations(n: int) -> Decimal:
-    """HPL's own count: 2/3 n**3 + 3/2 n**2."""
-    return Decimal(2 * n**3) / 3 + Decimal(3 * n**2) / 2

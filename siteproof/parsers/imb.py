@@ -20,7 +20,6 @@ NEEDS = (
 COLLECTIVES = ("Allreduce", "Alltoall", "Allgather", "Bcast", "Barrier")
 
 END = "\n# All processes entering MPI_Finalize"
-LONGEST = 100  # characters of a message
 
 _FAILED = re.compile(r"Invalid benchmark name .*|# !! Benchmark .* invalid for .*|.*time-out.*")
 _BENCHMARK = re.compile(r"^# Benchmarking (\S+)[ \t\r]*$", re.MULTILINE)
@@ -49,16 +48,13 @@ def parse(text: str) -> list[Reading]:
     out, and of a collective the empty message. Raises OutputError: `generic` with IMB's message if
     it ran nothing.
     """
-    for line in lines.harmless(text):
-        if _FAILED.fullmatch(line):
-            raise OutputError(f"imb: {line.strip('# !')[:LONGEST]}", "generic")
+    lines.must_not_report("imb", _FAILED, text)
     names = _BENCHMARK.findall(text)
     if len(names) != 1 or names[0] not in ("PingPong", *COLLECTIVES):
-        ran = ", ".join(names[:5]) or "none"
+        ran = (", ".join(names[:5]) or "none")[: lines.LONGEST_MESSAGE]
         known = f"PingPong, {', '.join(COLLECTIVES)}"
-        raise OutputError(f"imb: benchmarks that ran: {ran[:LONGEST]}; expected one of {known}")
-    if len(_VERSION.findall(text)) != 1:
-        raise OutputError("imb: not exactly one heading of Intel MPI Benchmarks")
+        raise OutputError(f"imb: benchmarks that ran: {ran}; expected one of {known}")
+    values.one("imb: headings of Intel MPI Benchmarks", _VERSION, text)
     if "additional processes waiting" in text:
         raise OutputError("imb: not all processes took part")
     if END not in text:
@@ -69,11 +65,16 @@ def parse(text: str) -> list[Reading]:
 def _ping_pong(text: str) -> list[Reading]:
     if _PROCESSES.findall(text) != ["2"]:
         raise OutputError("imb: not exactly two processes")
-    if len(_HEADER.findall(text)) != 1:
-        raise OutputError("imb: no table of t[usec] and Mbytes/sec")
+    values.one("imb: tables of t[usec] and Mbytes/sec", _HEADER, text)
     rows = _ROW.findall(text)
     _sizes(text, [int(size) for size, *_ in rows])
-    return [reading for size, _, time, rate in rows for reading in _row(size, time, rate)]
+    found = []
+    for size, _, time, rate in rows:
+        microseconds = values.positive(f"imb: time of {size} bytes", time)
+        latency = Reading("latency", microseconds, "us", {"size": size})
+        seconds = microseconds.scaleb(-6)
+        found += values.latency_and_bandwidth("imb", size, latency, rate, seconds)
+    return found
 
 
 def conditions(text: str) -> dict[str, str]:
@@ -119,9 +120,3 @@ def _sizes(text: str, sizes: list[int]) -> None:
     if len(last) != 1 or sizes[:1] != [0] or len(sizes) == 1:
         raise OutputError("imb: no sizes from 0 on, or their end is not printed")
     values.must_be_whole("imb", sizes[1:], sizes[1], int(last[0]))
-
-
-def _row(size: str, time: str, rate: str) -> list[Reading]:
-    microseconds = values.positive(f"imb: time of {size} bytes", time)
-    latency = Reading("latency", microseconds, "us", {"size": size})
-    return values.latency_and_bandwidth("imb", size, latency, rate, microseconds.scaleb(-6))

@@ -36,16 +36,14 @@ def parse(text: str) -> list[Reading]:
     """
     if error := _ERROR.search(text):
         raise OutputError(f"lammps: {error[1]}", "generic")
-    if text.count(TITLE) != 1:
-        raise OutputError(f"lammps: {text.count(TITLE)} outputs of LAMMPS where one is expected")
+    values.only("lammps", "outputs of LAMMPS", re.findall(re.escape(TITLE), text))
     values.one("lammps: 'Total wall time'", _END, text)
     seconds, _, steps, atoms = values.one("lammps: 'Loop time'", _LOOP, text)
     (created,) = values.one("lammps: 'Created'", _CREATED, text)
     if created != atoms:  # LAMMPS can lose some, and goes on if thermo_modify allows it
         raise OutputError(f"lammps: {atoms} of {created} atoms are left", "invalid")
     time = values.positive("lammps: time", seconds)
-    (printed,) = values.one("lammps: 'Performance'", _RATE, text)
-    per_second = values.positive("lammps: timesteps/s", printed)
+    per_second = values.figure("lammps: timesteps/s", _RATE, text)
     values.must_agree("lammps: timesteps/s", per_second, Decimal(steps), time)
     first, last = _ends(text, steps)
     return [

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Iterable
 from functools import lru_cache
 
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
 
 LONGEST = 500  # characters of a name or a value
+LONGEST_MESSAGE = 100  # characters of a tool's own message
 MAX_LINE = 10_000  # characters of a line that are read
 
 _ESCAPE = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x1b\x9b]\[?[0-?]*[ -/]*[@-~]")
@@ -42,19 +43,19 @@ def filled(text: str) -> list[str]:
     return [line for line in harmless(text) if line]
 
 
-def texts(
-    text: str, what: str, named: Callable[[str], tuple[str, str | None] | None]
-) -> list[Reading]:
-    """One text reading a parameter. Raises OutputError: cut off, or two values of one name.
+def must_not_report(
+    tool: str, failure: re.Pattern[str], text: str, status: str = "generic"
+) -> None:
+    """Raises OutputError with the first line in which a tool reports that it has failed."""
+    for line in filter(failure.fullmatch, harmless(text)):
+        raise OutputError(f"{tool}: {line.strip('#!* ')[:LONGEST_MESSAGE]}", status)
 
-    named: the name and the value in a line; None for a line without a parameter.
-    """
+
+def texts(what: str, parameters: Iterable[tuple[str, str | None]]) -> list[Reading]:
+    """One text reading a parameter. Raises OutputError: two values of one name."""
     found: dict[str, str] = {}
-    for line in whole(text, what):
-        parameter = named(line)
-        if parameter is None:
-            continue
-        name, value = parameter[0][:LONGEST], (parameter[1] or "")[:LONGEST]
+    for parameter, text in parameters:
+        name, value = parameter[:LONGEST], (text or "")[:LONGEST]
         if found.setdefault(name, value) != value:
             raise OutputError(f"{what}: two values of {name}")
     return [Reading(name, value, "text") for name, value in found.items()]

@@ -23,7 +23,6 @@ from siteproof.parsers import Reading, lines, values
 NEEDS = "lst stat of LNET selftest in MiB/s, and lst show_error"
 
 METRICS = {"R": "read", "W": "write"}
-LONGEST = 100  # characters of a message
 
 _BLOCK = re.compile(r"\[LNet (Rates|Bandwidth) of (\S{1,60})\]")
 _RATE = re.compile(r"\[([RW])\] Avg: (\S+) (\S+)(?: Min: \S+ \S+)?(?: Max: \S+ \S+)?")
@@ -42,19 +41,24 @@ def parse(text: str) -> list[Reading]:
     if a node had an error, `generic` if lst could not run.
     """
     printed = lines.filled(text)
-    _must_have_run(printed)
-    groups = _groups_without_errors(printed)
+    lines.must_not_report("lst", _FAILED, text, "invalid")
+    lines.must_not_report("lst", _NOT_RUN, text)
+    totals = [match for match in map(_TOTAL.fullmatch, printed) if match]
+    if wrong := [match[2] for match in totals if int(match[1])]:
+        named = ", ".join(wrong)[: lines.LONGEST_MESSAGE]
+        raise OutputError(f"lst: nodes of {named} had errors", "invalid")
+    groups = [match[2] for match in totals]
     rates = _rates(printed)
     if not groups or sorted(groups) != sorted({group for group, _ in rates}):
         raise OutputError("lst: no rates, or show_error does not name each group once")
     intervals = {len(each) for each in rates.values()}
     if len(intervals) != 1 or len(rates) != 2 * len(groups):
         raise OutputError("lst: an interval is not complete")
-    readings = []
-    for (group, direction), each in rates.items():
-        rate = median_low(each)
-        if rate:
-            readings.append(Reading(METRICS[direction], rate, "MiB/s", {"group": group}))
+    readings = [
+        Reading(METRICS[direction], rate, "MiB/s", {"group": group})
+        for (group, direction), each in rates.items()
+        if (rate := median_low(each))
+    ]
     if not readings:
         raise OutputError("lst: nothing moved", "invalid")
     return readings
@@ -62,26 +66,9 @@ def parse(text: str) -> list[Reading]:
 
 def conditions(text: str) -> dict[str, str]:
     """intervals: how many each value is the median of."""
-    groups = []
-    for block in map(_BLOCK.fullmatch, lines.harmless(text)):
-        if block and block[1] == "Bandwidth":
-            groups.append(block[2])
+    blocks = filter(None, map(_BLOCK.fullmatch, lines.harmless(text)))
+    groups = [block[2] for block in blocks if block[1] == "Bandwidth"]
     return {"intervals": str(groups.count(groups[0]))} if groups else {}
-
-
-def _must_have_run(printed: list[str]) -> None:
-    for pattern, status in ((_FAILED, "invalid"), (_NOT_RUN, "generic")):
-        for line in printed:
-            if pattern.fullmatch(line):
-                raise OutputError(f"lst: {line[:LONGEST]}", status)
-
-
-def _groups_without_errors(printed: list[str]) -> list[str]:
-    """The groups that show_error names. Raises OutputError (invalid) where nodes had errors."""
-    totals = [match for match in map(_TOTAL.fullmatch, printed) if match]
-    if wrong := [match[2] for match in totals if int(match[1])]:
-        raise OutputError(f"lst: nodes of {', '.join(wrong)[:LONGEST]} had errors", "invalid")
-    return [match[2] for match in totals]
 
 
 def _rates(printed: list[str]) -> dict[tuple[str, str], list[Decimal]]:

@@ -38,23 +38,17 @@ def parse(text: str) -> list[Reading]:
     two processes in one communicator.
     """
     ranks = sorted(_HELLO.findall(text))
-    if ranks and ranks != [("0", "2"), ("1", "2")]:
-        raise OutputError(
-            f"mpi4py_bench: {len(ranks)} processes in helloworld, expected 0 and 1 of 2", "generic"
-        )
-    if not ranks:
-        raise OutputError(
-            "mpi4py_bench: no output of helloworld: which processes took part is not known"
-        )
-    if len(_TITLE.findall(text)) != 1 or len(_HEADER.findall(text)) != 1:
-        raise OutputError("mpi4py_bench: not exactly one table of pingpong with statistics")
+    if ranks != [("0", "2"), ("1", "2")]:
+        why = f"mpi4py_bench: {len(ranks)} processes in helloworld, expected 0 and 1 of 2"
+        raise OutputError(why, "generic" if ranks else "parse")
+    values.one("mpi4py_bench: titles of pingpong", _TITLE, text)
+    values.one("mpi4py_bench: tables with statistics", _HEADER, text)
     rows = _ROW.findall(text)
     first, last = values.requested(text, "mpi4py_bench", DEFAULT)
     values.must_be_whole("mpi4py_bench", [int(size) for size, *_ in rows], first, last)
-    return [reading for size, rate, time, *_ in rows for reading in _row(size, rate, time)]
-
-
-def _row(size: str, rate: str, time: str) -> list[Reading]:
-    seconds = values.positive(f"mpi4py_bench: time of {size} bytes", time)
-    latency = Reading("latency", seconds, "s", {"size": size})
-    return values.latency_and_bandwidth("mpi4py_bench", size, latency, rate, seconds)
+    found = []
+    for size, rate, time, *_ in rows:
+        seconds = values.positive(f"mpi4py_bench: time of {size} bytes", time)
+        latency = Reading("latency", seconds, "s", {"size": size})
+        found += values.latency_and_bandwidth("mpi4py_bench", size, latency, rate, seconds)
+    return found

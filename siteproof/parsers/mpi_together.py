@@ -22,8 +22,7 @@ _END = re.compile(r"^# end of ([0-9]{1,7}) values\r?$", re.MULTILINE)
 
 def parse(text: str) -> list[Reading]:
     """Times in us and rates in MB/s, as printed. Raises OutputError: `invalid` if one was wrong."""
-    if len(titles := _TITLE.findall(text)) != 1:
-        raise OutputError(f"mpi_together: {len(titles)} titles where one is expected")
+    values.one("mpi_together: titles", _TITLE, text)
     if wrong := _WRONG.findall(text):
         metric, where = wrong[0]
         raise OutputError(f"mpi_together: wrong messages of {metric} {where}".rstrip(), "invalid")

@@ -20,7 +20,6 @@ KEYS = (
     *("DIRECTION", "LSS_SIZE_END"),
 )
 NEEDS = f"netperf 2.7 with -c -C, and after '--' -k {','.join(KEYS)}"
-LONGEST = 100  # characters of a message
 
 _TITLE = re.compile(r"MIGRATED TCP (?:STREAM|MAERTS) TEST from [ -~]{1,200}")
 _ENDS = {"Send": ("LOCAL", "REMOTE"), "Receive": ("REMOTE", "LOCAL")}  # sender and receiver
@@ -32,10 +31,9 @@ def parse(text: str) -> list[Reading]:
     Raises OutputError: `generic` with netperf's message.
     """
     found = _fields(text)
-    if (unit := found["THROUGHPUT_UNITS"]) != "10^6bits/s":
-        raise OutputError(f"netperf: throughput in unknown unit '{unit[:20]}'")
-    if (unit := found["SD_UNITS"]) != "usec/KB":
-        raise OutputError(f"netperf: service demand in unknown unit '{unit[:20]}'")
+    for key, unit in (("THROUGHPUT_UNITS", "10^6bits/s"), ("SD_UNITS", "usec/KB")):
+        if found[key] != unit:
+            raise OutputError(f"netperf: {key} is '{found[key][:20]}', expected {unit}")
     if found["DIRECTION"] not in _ENDS:
         raise OutputError(f"netperf: unknown direction '{found['DIRECTION'][:20]}'")
     values.positive("netperf: elapsed time", found["ELAPSED_TIME"])
@@ -65,7 +63,9 @@ def _fields(text: str) -> dict[str, str]:
     """The keys with their values as printed, each once. Raises OutputError."""
     title, *rest = lines.filled(text) or [""]
     if not _TITLE.fullmatch(title):
-        raise OutputError(f"netperf: {title[:LONGEST]}", "generic" if title else "parse")
+        raise OutputError(
+            f"netperf: {title[: lines.LONGEST_MESSAGE]}", "generic" if title else "parse"
+        )
     found = [line.partition("=") for line in rest]
     if [key for key, _, _ in found] != list(KEYS) or not text.endswith("\n"):
         raise OutputError("netperf: the end is missing, or it is not one whole output")

@@ -10,12 +10,10 @@ end node health
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from datetime import UTC, datetime
-from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines
+from siteproof.parsers import Reading, count, lines
 
 _NOW = re.compile(r"now (?:(OK)|BAD (.+))")
 _RECORD = re.compile(r"record ([0-9]{1,10}) (?:OK|BAD (.+))")
@@ -32,21 +30,15 @@ def parse(text: str) -> list[Reading]:
         raise OutputError(f"node health: no state in '{first[:80]}'")
     if now[2]:
         raise OutputError(now[2][: lines.LONGEST], "unhealthy")
-    findings = Reading("findings", Decimal(0), "count")
+    findings = count("findings", 0)
     unreadable = [line for line in recorded if line.startswith("unreadable record ")]
     matches = [_RECORD.fullmatch(line) for line in recorded[:-1] if line not in unreadable]
     if None in matches or not recorded or recorded[-1] != f"records {len(matches)}":
         raise OutputError("node health: a line is not one of a record, or one is missing")
-    return [findings] if unreadable else [findings, *_of_record(filter(None, matches))]
-
-
-def _of_record(matches: Iterable[re.Match[str]]) -> list[Reading]:
-    changes = list(matches)
-    failures = [match for match in changes if match[2]]
-    found = [
-        Reading("changes", Decimal(len(changes)), "count"),
-        Reading("failures", Decimal(len(failures)), "count"),
-    ]
+    if unreadable:
+        return [findings]
+    failures = [match for match in matches if match and match[2]]
+    found = [findings, count("changes", len(matches)), count("failures", len(failures))]
     if failures:
         at = datetime.fromtimestamp(int(failures[-1][1]), UTC)
         what = f"{at:%Y-%m-%dT%H:%M:%SZ} {failures[-1][2]}"

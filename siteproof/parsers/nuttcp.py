@@ -20,7 +20,6 @@ NEEDS = "the client of nuttcp 6.1.2 to 8, of one run; its summary line or -fpars
 MIB_IN_MEGABITS = Decimal(8 * 2**20) / 10**6
 ROUNDING = Decimal("0.0051")  # of the loss, printed with two decimals
 DIGITS = Context(prec=9)  # as many as nuttcp prints of a rate
-LONGEST = 100  # characters of a message
 
 _N = r"(\S{1,40})"
 _TEXT = re.compile(
@@ -58,15 +57,16 @@ def parse(text: str) -> list[Reading]:
     Raises OutputError: `generic` with nuttcp's message if it failed or was interrupted, `invalid`
     if nothing arrived or its values contradict each other.
     """
-    for line in lines.harmless(text):
-        if _ERROR.fullmatch(line):
-            raise OutputError(f"nuttcp: {line.strip('* ')[:LONGEST]}", "generic")
+    lines.must_not_report("nuttcp", _ERROR, text)
     found = _summary(text)
     cpu = [
         Reading("cpu_sender", values.number("nuttcp: CPU of TX", found["tx_cpu"]), "%"),
         Reading("cpu_receiver", values.number("nuttcp: CPU of RX", found["rx_cpu"]), "%"),
     ]
-    rate = _rate(found)
+    rate = values.positive("nuttcp: rate", found["rate_Mbps"])
+    data = values.positive("nuttcp: MB", found["megabytes"]) * MIB_IN_MEGABITS
+    seconds = values.positive("nuttcp: time", found["real_seconds"])
+    values.must_agree("nuttcp: rate", rate, data, seconds)
     readings = [Reading("throughput", rate, "Mb/s")]
     if "drop" in found:
         return readings + _datagrams(rate, found) + cpu
@@ -78,11 +78,9 @@ def parse(text: str) -> list[Reading]:
 
 def conditions(text: str) -> dict[str, str]:
     """Protocol; the version where it is printed (`nuttcp -V`, or -v)."""
-    found = {}
-    if versions := set(_VERSION.findall(text)):
-        found["version"] = " ".join(sorted(versions))
-    found["protocol"] = "UDP" if "drop" in _summary(text) else "TCP"
-    return found
+    version = " ".join(sorted(set(_VERSION.findall(text))))
+    protocol = "UDP" if "drop" in _summary(text) else "TCP"
+    return {"protocol": protocol} | ({"version": version} if version else {})
 
 
 def _summary(text: str) -> Mapping[str, str]:
@@ -97,14 +95,6 @@ def _summary(text: str) -> Mapping[str, str]:
     if not wanted and not tcp_end:
         raise OutputError("nuttcp: the summary is cut off")
     return found
-
-
-def _rate(found: Mapping[str, str]) -> Decimal:
-    rate = values.positive("nuttcp: rate", found["rate_Mbps"])
-    data = values.positive("nuttcp: MB", found["megabytes"]) * MIB_IN_MEGABITS
-    seconds = values.positive("nuttcp: time", found["real_seconds"])
-    values.must_agree("nuttcp: rate", rate, data, seconds)
-    return rate
 
 
 def _datagrams(rate: Decimal, found: Mapping[str, str]) -> list[Reading]:

@@ -44,10 +44,9 @@ def parse(text: str) -> list[Reading]:
     if _ERROR.search(text):
         raise OutputError("nwchem: it ended with an error", "generic")
     values.one("nwchem: title", _TITLE, text)
-    (whole,) = values.one("nwchem: 'Total times'", _END, text)
-    (wall,) = values.one("nwchem: 'Task times'", _TASK, text)
-    time = values.positive("nwchem: time", wall)
-    if time > values.positive("nwchem: total time", whole):
+    whole = values.figure("nwchem: 'Total times'", _END, text)
+    time = values.figure("nwchem: 'Task times'", _TASK, text)
+    if time > whole:
         raise OutputError(f"nwchem: a task of {time} s in a run of {whole} s")
     return [
         Reading("rate", values.rate("nwchem", SECONDS_AN_HOUR, time), "energies/h"),
@@ -69,7 +68,8 @@ def _energy(text: str) -> Decimal:
     found = {name: values.signed(f"nwchem: {name} energy", value) for name, value in rows}
     (repulsion,) = values.one("nwchem: nuclear repulsion", _REPULSION, text)
     parts = found["One-electron"] + found["Two-electron"]
+    parts += values.number("nwchem: nuclear repulsion", repulsion)
     total = found["Total SCF"]
-    if abs(parts + values.number("nwchem: nuclear repulsion", repulsion) - total) > ROUNDING:
+    if abs(parts - total) > ROUNDING:
         raise OutputError(f"nwchem: the energy {total} is not the sum of its parts", "invalid")
     return total

@@ -47,7 +47,7 @@ def parse(text: str) -> list[Reading]:
     steps, clocks = _STEP.findall(text), _CLOCK.findall(text)
     if len(steps) != len(clocks) or not steps or not _END.search(text):
         raise OutputError(f"openfoam: {len(clocks)} of {len(steps)} time steps are whole")
-    time = values.positive("openfoam: elapsed", values.one("openfoam: elapsed", _ELAPSED, text)[0])
+    time = values.figure("openfoam: elapsed", _ELAPSED, text)
     clock = Decimal(clocks[-1][1])
     if not clock - SECOND <= time <= clock + max(SECOND, clock):  # MPI's start is not in the clock
         raise OutputError(f"openfoam: elapsed {time} s, by its own clock {clock} s")

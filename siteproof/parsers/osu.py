@@ -28,7 +28,6 @@ METRICS = {
     "Barrier Latency": ("barrier", "us"),
 }
 DEFAULT = (0, 4194304)  # bytes; some versions begin with 1
-LONGEST = 100  # characters of a message
 
 _TITLE = re.compile(
     r"^# OSU MPI(-[A-Z]{1,10})? ([ -~]{1,60}) Test +v?([0-9][0-9.]{0,10})[ \t\r]*$", re.MULTILINE
@@ -42,7 +41,8 @@ _HEADER = re.compile(
 )
 _ROW = re.compile(r"^([0-9]{1,12})[ \t]+(\S+)(?:[ \t]+(Pass|Fail))?[ \t\r]*\n", re.MULTILINE)
 _BARRIER = re.compile(r"^# Avg Latency\(us\)[ \t\r]*\n[ \t]*(\S+)[ \t\r]*\n", re.MULTILINE)
-_FAILED = re.compile(r"This test requires .*|.*VALIDATION ERROR.*")
+_WRONG = re.compile(r".*VALIDATION ERROR.*")
+_FAILED = re.compile(r"This test requires .*")
 
 
 def parse(text: str) -> list[Reading]:
@@ -50,10 +50,8 @@ def parse(text: str) -> list[Reading]:
 
     Raises OutputError: `invalid` if OSU found a message wrong, `generic` with OSU's message.
     """
-    for line in lines.harmless(text):
-        if _FAILED.fullmatch(line):
-            wrong = "VALIDATION" in line
-            raise OutputError(f"osu: {line[:LONGEST]}", "invalid" if wrong else "generic")
+    lines.must_not_report("osu", _WRONG, text, "invalid")
+    lines.must_not_report("osu", _FAILED, text)
     metric, unit = _benchmark(text)
     if metric == "barrier":
         time = values.only("osu", "times of a barrier", _BARRIER.findall(text))
@@ -89,11 +87,7 @@ def conditions(text: str) -> dict[str, str]:
 
 def _benchmark(text: str) -> tuple[str, str]:
     """Metric and unit of the one benchmark that ran."""
-    titles = _TITLE.findall(text)
-    if len(titles) != 1:
-        named = f" ({', '.join(sorted({name for _, name, _ in titles}))})" if titles else ""
-        raise OutputError(f"osu: {len(titles)} benchmarks{named} where one is expected")
-    accelerator, name, _ = titles[0]
+    accelerator, name, _ = values.one("osu: benchmarks", _TITLE, text)
     if name not in METRICS:
         raise OutputError(f"osu: '{name}' is none of the benchmarks that Siteproof reads")
     buffers = _BUFFERS.findall(text)
@@ -106,10 +100,8 @@ def _benchmark(text: str) -> tuple[str, str]:
 
 def _checked(text: str, metric: str, unit: str) -> bool:
     """Whether the table's heading, which has to be that of the metric, has a validation."""
-    headers = _HEADER.findall(text)
-    latency, in_time, _, in_rate, validation = values.only(
-        "osu", "headings of known columns", headers
-    )
+    header = values.one("osu: headings of known columns", _HEADER, text)
+    latency, in_time, _, in_rate, validation = header
     if bool(latency) != (unit == "us") or (in_time or in_rate) != unit:
         raise OutputError(f"osu: the heading is not {metric} in {unit}")
     return bool(validation)

@@ -5,10 +5,8 @@ The line that shows a right answer is in the site; collect/derive/apps.py looks 
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines
+from siteproof.parsers import Reading, count, lines
 
 NEEDS = "the output of a workload's 'command', with the line that Workload adds at its end"
 END = "own_program"
@@ -19,4 +17,4 @@ def parse(text: str) -> list[Reading]:
     found = lines.whole(text, END)
     if not found:
         raise OutputError("the program printed nothing")
-    return [Reading("lines", Decimal(len(found)), "count")]
+    return [count("lines", len(found))]

@@ -43,13 +43,11 @@ def parse(text: str) -> list[Reading]:
     mtu = values.positive("path_mtu: mtu", printed)
     largest = max(passed)
     if mtu != largest + HEADERS:
-        raise OutputError(
-            f"path_mtu: mtu {mtu} where {largest} + {HEADERS} came through", "invalid"
-        )
+        why = f"path_mtu: mtu {mtu} where {largest} + {HEADERS} came through"
+        raise OutputError(why, "invalid")
     if too_big and min(too_big) <= largest:
-        raise OutputError(
-            f"path_mtu: {min(too_big)} is too big and {largest} came through", "invalid"
-        )
+        why = f"path_mtu: {min(too_big)} is too big and {largest} came through"
+        raise OutputError(why, "invalid")
     if largest < LARGEST and largest + 1 not in too_big | sizes["lost"]:
         raise OutputError(f"path_mtu: {largest + 1} was not probed, so the MTU may be larger")
     return [Reading("mtu", mtu, "B")]

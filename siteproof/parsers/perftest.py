@@ -16,7 +16,6 @@ from siteproof.parsers import Reading, lines, values
 NEEDS = "ib_write_bw or ib_write_lat of perftest 4.5, one size of message (-s, not -a)"
 
 UNITS = {"Gb/sec": "Gb/s", "MiB/sec": "MiB/s", "MB/sec": "MiB/s"}
-LONGEST = 100  # characters of a message
 
 _BANDWIDTH = re.compile(
     r"#bytes #iterations BW peak\[(\S{1,9})\] BW average\[(\S{1,9})\] MsgRate\[Mpps\]"
@@ -43,8 +42,7 @@ def parse(text: str) -> list[Reading]:
     Raises OutputError: `generic` with the tool's own message, `parse` where the end is missing.
     """
     printed = lines.filled(text)
-    if failed := next(filter(None, map(_FAILED.fullmatch, printed)), None):
-        raise OutputError(f"perftest: {failed[1][:LONGEST]}", "generic")
+    lines.must_not_report("perftest", _FAILED, text)
     heads = [n for n, line in enumerate(printed) if line.startswith("#bytes")]
     head, *rows = printed[values.only("perftest", "tables", heads) :]
     # The line after the table is the only proof that it is whole.
@@ -77,21 +75,20 @@ def _bandwidth(cells: Sequence[str], peak: str, average: str) -> list[Reading]:
     best = values.number("perftest: peak", cells[2])
     messages = values.number("perftest: message rate", cells[4])
     _must_agree(int(dims["size"]), rate, unit, messages)
-    found = [
+    peaks = [Reading("bandwidth_peak", best, unit, dims)] if best else []  # -N prints 0
+    return [
         Reading("bandwidth", rate, unit, dims),
+        *peaks,
         Reading("message_rate", messages, "MIOPS", dims),
     ]
-    if best:  # -N prints 0
-        found.insert(1, Reading("bandwidth_peak", best, unit, dims))
-    return found
 
 
 def _must_agree(size: int, rate: Decimal, unit: str, messages: Decimal) -> None:
     """Bytes of a message times messages are the rate, but for what is rounded away."""
     per_second = rate * (2**20 if unit == "MiB/s" else Decimal(10**9) / 8)
     by_messages = size * messages * 10**6
-    rounding = size  # the last digit is a message a second
-    if abs(per_second - by_messages) > per_second / 50 + rounding + Decimal(10**9) / 8 / 100:
+    rounding = size + Decimal(10**9) / 8 / 100  # the last digits: a message, 0.01 Gb a second
+    if abs(per_second - by_messages) > per_second / 50 + rounding:
         raise OutputError("perftest: bandwidth and message rate disagree", "invalid")
 
 

@@ -58,7 +58,8 @@ def parse(text: str) -> list[Reading]:
         return readings
     if len(replies) != received:
         raise OutputError(f"ping: {len(replies)} replies listed, {received} counted")
-    if not _at_most(least, min(replies)) or not _at_most(max(replies), most):
+    slack = 1 + ROUNDING
+    if least > min(replies) * slack or max(replies) > most * slack:
         raise OutputError("ping: the statistics do not agree with the replies", "invalid")
     return [Reading("round_trip", median(replies), "ms"), *readings]
 
@@ -115,7 +116,3 @@ def _replies(printed: list[str]) -> list[Decimal]:
             raise OutputError(f"ping: two replies to packet {sequence}, appended to one file")
         times[sequence] = values.positive("ping: time", time)
     return list(times.values())
-
-
-def _at_most(low: Decimal, high: Decimal) -> bool:
-    return low <= high * (1 + ROUNDING)

@@ -27,7 +27,6 @@ UNITS = {
     "ms": "ms",
     "sec": "s",
 }
-LONGEST = 100  # characters of a message
 
 _TEST = re.compile(r"([a-z_]{1,30}):")
 _VALUE = re.compile(r"(\w{1,30}) = (.{1,80})")
@@ -66,7 +65,7 @@ def _tests(text: str) -> list[tuple[str, dict[str, str]]]:
         elif tests and (match := _VALUE.fullmatch(line)) and match[1] not in tests[-1][1]:
             tests[-1][1][match[1]] = match[2]
         else:
-            raise OutputError(f"qperf: {line[:LONGEST]}", "generic")
+            raise OutputError(f"qperf: {line[: lines.LONGEST_MESSAGE]}", "generic")
     return tests
 
 

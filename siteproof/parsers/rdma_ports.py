@@ -64,13 +64,12 @@ def parse(text: str) -> list[Reading]:
         raise OutputError(f"rdma_ports: {len(fields)} ports with their state")
     if {port for port, _ in counters} - fields.keys():
         raise OutputError("rdma_ports: counters of a port without its state")
-    active = {port: own for port, own in fields.items() if own.get("state") == ACTIVE}
-    found = [count("ports", len(fields)), count("ports_active", len(active))]
+    active = sum(own.get("state") == ACTIVE for own in fields.values())
+    found = [count("ports", len(fields)), count("ports_active", active)]
     if errors := [n for (_, name), n in counters.items() if name in ERRORS]:
         found.append(count("errors", sum(errors)))
-    for port, own in active.items():
-        found += _link(port, own.get("rate", ""))
-    found += [_not_active(port, fields[port]) for port in fields if port not in active]
+    for port, own in fields.items():
+        found += _of_port(port, own)
     found += [Reading("absent", "no such device", "text", {"port": name}) for name in absent]
     found += [
         Reading("counter", Decimal(value), "count", {"port": port, "counter": name})
@@ -81,11 +80,8 @@ def parse(text: str) -> list[Reading]:
 
 def conditions(text: str) -> dict[str, str]:
     """The link layers of the ports: InfiniBand, Ethernet."""
-    layers = {
-        match[3]
-        for match in map(_FIELD.fullmatch, lines.filled(text))
-        if match and match[2] == "link_layer" and match[3]
-    }
+    matches = filter(None, map(_FIELD.fullmatch, lines.filled(text)))
+    layers = {match[3] for match in matches if match[2] == "link_layer" and match[3]}
     return {"link_layer": ", ".join(sorted(layers))} if layers else {}
 
 
@@ -107,17 +103,17 @@ def _read(printed: Iterable[str]) -> tuple[dict[str, dict[str, str]], dict[tuple
     return fields, counters
 
 
-def _link(port: str, text: str) -> list[Reading]:
-    """100 Gb/sec (4X EDR): rate and lanes."""
-    match = _RATE.fullmatch(text)
+def _of_port(port: str, own: dict[str, str]) -> list[Reading]:
+    """Rate and lanes where it is active, such as 100 Gb/sec (4X EDR); else its states."""
+    dims = {"port": port}
+    if own.get("state") != ACTIVE:
+        states = filter(None, (own.get("state"), own.get("phys_state")))
+        return [Reading("not_active", ", ".join(states) or "no state", "text", dims)]
+    rate = own.get("rate", "")
+    match = _RATE.fullmatch(rate)
     if not match:
-        raise OutputError(f"rdma_ports: rate '{text[:40]}' of an active port")
+        raise OutputError(f"rdma_ports: rate '{rate[:40]}' of an active port")
     return [
-        Reading("rate", Decimal(match[1]), "Gb/s", {"port": port}),
-        Reading("width", Decimal(match[2]), "count", {"port": port}),
+        Reading("rate", Decimal(match[1]), "Gb/s", dims),
+        Reading("width", Decimal(match[2]), "count", dims),
     ]
-
-
-def _not_active(port: str, own: dict[str, str]) -> Reading:
-    states = filter(None, (own.get("state"), own.get("phys_state")))
-    return Reading("not_active", ", ".join(states) or "no state", "text", {"port": port})

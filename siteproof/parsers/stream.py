@@ -38,7 +38,14 @@ def parse(text: str) -> list[Reading]:
     rows = _RATE.findall(text)
     for kernel in KERNELS:
         values.only("stream", f"rates for {kernel}", [row for row in rows if row[0] == kernel])
-    return [_reading(kernel, rate, time, int(size)) for kernel, rate, time in rows]
+    found = []
+    for kernel, rate, time in rows:
+        what = f"stream: rate of {kernel}"
+        value = values.positive(what, rate)
+        seconds = values.positive(f"stream: time of {kernel}", time)
+        values.must_agree(what, value, Decimal(KERNELS[kernel] * int(size)) / 10**6, seconds)
+        found.append(Reading(kernel.lower(), value, "MB/s"))
+    return found
 
 
 def conditions(text: str) -> dict[str, str]:
@@ -51,24 +58,12 @@ def conditions(text: str) -> dict[str, str]:
 
 def _prove(text: str) -> None:
     """Refuse what STREAM did not validate."""
-    if (runs := text.count("STREAM version $Revision:")) != 1:
-        raise OutputError(f"stream: {runs} runs of STREAM where one is expected")
+    values.only("stream", "runs of STREAM", _CONDITIONS["version"].findall(text))
     if "Failed Validation" in text:
         raise OutputError("stream: the arrays failed STREAM's validation", "invalid")
     if "Solution Validates: avg error less than" not in text:
         raise OutputError("stream: arrays not validated, so no rate counts")
-    ticks = _TICKS.findall(text)
-    if len(ticks) != 1:
-        raise OutputError("stream: the clock's resolution is not printed")
-    if int(ticks[0]) < MIN_TICKS:
-        raise OutputError(
-            f"stream: a test takes {ticks[0]} clock ticks, fewer than {MIN_TICKS}", "invalid"
-        )
-
-
-def _reading(kernel: str, rate: str, time: str, array_bytes: int) -> Reading:
-    value = values.positive(f"stream: rate of {kernel}", rate)
-    seconds = values.positive(f"stream: time of {kernel}", time)
-    work = Decimal(KERNELS[kernel] * array_bytes) / 10**6
-    values.must_agree(f"stream: rate of {kernel}", value, work, seconds)
-    return Reading(kernel.lower(), value, "MB/s")
+    (ticks,) = values.one("stream: resolutions of the clock", _TICKS, text)
+    if int(ticks) < MIN_TICKS:
+        why = f"stream: a test takes {ticks} clock ticks, fewer than {MIN_TICKS}"
+        raise OutputError(why, "invalid")

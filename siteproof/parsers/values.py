@@ -119,6 +119,11 @@ def one(what: str, pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
     return found[0].groups()
 
 
+def figure(what: str, pattern: re.Pattern[str], text: str) -> Decimal:
+    """The first group of the only match: a value above zero. Raises OutputError."""
+    return positive(what, one(what, pattern, text)[0])
+
+
 def only(tool: str, things: str, found: Sequence[T]) -> T:
     """The only one of what was found in an output. Raises OutputError."""
     if len(found) != 1:
