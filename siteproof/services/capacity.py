@@ -6,7 +6,6 @@ whether all is gone is read from the cloud.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import time
@@ -21,7 +20,7 @@ from typing import Any
 from openstack.exceptions import raise_from_response
 
 from siteproof.analysis import instances
-from siteproof.analysis.instances import ERROR, Figures, Instance, Listing, Request, Seen
+from siteproof.analysis.instances import ERROR, Instance, Listing, Request, Seen
 from siteproof.services import openstack_api, runner, ssh
 from siteproof.services.openstack_api import ERRORS, Cloud
 from siteproof.services.steps import Job, StepFailed, Steps, without_secrets
@@ -69,29 +68,22 @@ class CapacityJob(Job):
 
 def job_of(job: Job, values: Mapping[str, str]) -> CapacityJob:
     """The job of a point. values: servers, batch, rate, networks, limit."""
-    rate = values["rate"]
-    return CapacityJob(
-        *(job.name, job.service, job.mark, job.scratch, job.system),
-        servers=int(values["servers"]),
-        batch=int(values["batch"]),
-        rate=0 if rate == UNLIMITED else int(rate),
-        networks=int(values["networks"]),
-        limit=float(values["limit"]),
-    )
+    numbers = {key: int(values[key]) for key in ("servers", "batch", "networks")}
+    rate = 0 if values["rate"] == UNLIMITED else int(values["rate"])
+    return CapacityJob(**{**vars(job), **numbers}, rate=rate, limit=float(values["limit"]))
 
 
 def main(path: str, *given: str) -> None:
     """Measure the point that KEY=VALUE arguments describe, at the service that a file describes."""
-    values = dict(one.split("=", 1) for one in given)
-    job = job_of(runner.load(Path(path)), values)
-    runner.run(job, lambda record: print(json.dumps(record), flush=True))
+    runner.print_records(job_of(runner.load(Path(path)), dict(one.split("=", 1) for one in given)))
 
 
 def test(job: CapacityJob, steps: Steps) -> None:
     """Networks, servers, figures, and the removal of all."""
     cloud = Cloud(job)
     with steps.step("login"):
-        image, flavor = _image_and_flavor(cloud)
+        image = cloud.api.image.find_image(job.service.image, ignore_missing=False)
+        flavor = cloud.api.compute.find_flavor(job.service.flavor, ignore_missing=False)
         left = _quota(cloud)
     how = {"reachable": job.service.reachable} if job.service.reachable else {}
     steps.condition(flavor=job.service.flavor, image=job.service.image, **how)
@@ -110,12 +102,6 @@ def test(job: CapacityJob, steps: Steps) -> None:
         with steps.step("remove", seconds=REMOVE * job.limit):
             launch.remove()
     steps.value("cleanup_seconds", round(time.monotonic() - begun, 3), "s")
-
-
-def _image_and_flavor(cloud: Cloud) -> tuple[Any, Any]:
-    api, service = cloud.api, cloud.job.service
-    image = api.image.find_image(service.image, ignore_missing=False)
-    return image, api.compute.find_flavor(service.flavor, ignore_missing=False)
 
 
 def _needed(job: CapacityJob, flavor: Any) -> dict[str, int]:
@@ -192,10 +178,9 @@ class _Launch:
         The time ends before that of the step, so that there are figures then, too.
         """
         start, whole = time.monotonic(), LAUNCH * self.job.limit
-        last = start + whole - min(self.job.seconds, whole / 4)
-        end = last - min(self.job.seconds, whole / 4)
-        self._until_settled(start, end)
-        self._ask_for_faults(last)
+        reserve = min(self.job.seconds, whole / 4)
+        self._until_settled(start, start + whole - 2 * reserve)
+        self._ask_for_faults(start + whole - reserve)
 
     def _until_settled(self, start: float, end: float) -> None:
         left = list(self.planned)
@@ -220,8 +205,7 @@ class _Launch:
         found = dict(last.instances)
         for key, one in last.instances.items():
             if one.status == ERROR and not one.fault and time.monotonic() < end:
-                answer = self._cloud.api.compute.get(f"/servers/{key}")
-                shown = _object(answer, "server")
+                shown = _object(self._cloud.api.compute.get(f"/servers/{key}"), "server")
                 found[key] = replace(one, fault=_fault(shown))
         self.seen.last = replace(last, instances=found)
 
@@ -231,8 +215,7 @@ class _Launch:
 
     def _wait(self, due: float) -> None:
         rest = min(due, self._next_listing) - time.monotonic()
-        if rest > 0:
-            time.sleep(rest)
+        time.sleep(max(rest, 0))
 
     def _settled(self) -> bool:
         """Whether each server of a request that was accepted runs, and answers, or has failed."""
@@ -405,16 +388,6 @@ def moment(text: object) -> float | None:
 def _report(cloud: Cloud, steps: Steps, launch: _Launch) -> None:
     """The figures, and under which conditions they are."""
     made = instances.figures(launch.seen, launch.planned, launch.begun, launch.refused)
-    _values(steps, made)
-    if launch.seen.last.active:  # else nobody knows what would have run them
-        kind = _hypervisor(cloud, launch.seen)
-        fake = {"emulated": "hypervisor"} if kind == "fake" else {}
-        steps.condition(active_by=made.clock, hypervisor=kind, **fake)
-    for note in launch.notes():
-        print(without_secrets(note), file=sys.stderr)  # kept with the raw files of the point
-
-
-def _values(steps: Steps, made: Figures) -> None:
     steps.value("instances", made.instances, "VMs")
     steps.value("instances_per_network", made.per_network, "instances")
     if made.hosts is not None:
@@ -424,11 +397,12 @@ def _values(steps: Steps, made: Figures) -> None:
         steps.value("seconds_to_active_p95", round(made.p95, 3), "s")
     for cause, number in (made.failures or {instances.NONE: 0}).items():
         steps.value("failures", number, "count", cause=cause)
-
-
-def _hypervisor(cloud: Cloud, seen: Seen) -> str:
-    """Of one of the servers that run."""
-    return cloud.hypervisor(cloud.api.compute.get_server(min(seen.last.active)))
+    if active := launch.seen.last.active:  # else nobody knows what would have run them
+        kind = cloud.hypervisor(cloud.api.compute.get_server(min(active)))
+        fake = {"emulated": "hypervisor"} if kind == "fake" else {}
+        steps.condition(active_by=made.clock, hypervisor=kind, **fake)
+    for note in launch.notes():
+        print(without_secrets(note), file=sys.stderr)  # kept with the raw files of the point
 
 
 KINDS = openstack_api.kinds(test)

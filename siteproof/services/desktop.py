@@ -12,6 +12,7 @@ Chromium ends when the pipe does, so it never outlives its test.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import select
@@ -82,18 +83,15 @@ class Browser:
         while True:
             message = self._read(end)
             if message.get("method") == "Page.javascriptDialogOpening":
-                self._answer()
+                text = self.answers.pop(0) if self.answers else None
+                words = {"accept": text is not None, "promptText": text or ""}
+                self._write("Page.handleJavaScriptDialog", words)
             if message.get("id") != number:
                 continue
             if "error" in message:
                 raise StepFailed(f"chromium: {method}: {message['error']}")
             result: dict[str, Any] = message.get("result", {})
             return result
-
-    def _answer(self) -> None:
-        text = self.answers.pop(0) if self.answers else None
-        words = {"accept": text is not None, "promptText": text or ""}
-        self._write("Page.handleJavaScriptDialog", words)
 
     def _write(self, method: str, words: dict[str, Any]) -> int:
         self._number += 1
@@ -125,7 +123,11 @@ class Browser:
         return message
 
     def _ended(self) -> StepFailed:
-        return StepFailed(f"chromium has ended: {_last_line(self._log)}")
+        with self._log.open("rb") as log:
+            log.seek(max(self._log.stat().st_size - 4096, 0))
+            lines = [line.strip() for line in log.read().decode("utf-8", "replace").split("\n")]
+        lines = [line for line in lines if line]
+        return StepFailed(f"chromium has ended: {(lines or ['without a word'])[-1]}")
 
 
 @contextmanager
@@ -160,31 +162,17 @@ def browser(job: Job) -> Iterator[Browser]:
         process.wait()
 
 
-def _last_line(log: Path) -> str:
-    """Of the last 4 KiB that Chromium has written on stderr."""
-    with log.open("rb") as written:
-        written.seek(max(log.stat().st_size - 4096, 0))
-        lines = written.read().decode("utf-8", "replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "without a word")
-
-
 MAX_REASON = 200  # bytes of the server's own words
 _VERSION = re.compile(rb"RFB ([0-9]{3})\.([0-9]{3})\n")
 _LENGTH = 12  # bytes of a version
 _CLOSED = "the VNC server has closed the connection"
 _MINORS = (3, 7, 8)  # of the versions that there are; others are answered with one of these
-_TYPES = {  # registered at IANA, those that servers use
+_TYPES = {  # registered at IANA, those that servers use most
     1: "None",
     2: "VNC Authentication",
-    5: "RA2",
-    6: "RA2ne",
     16: "Tight",
     18: "TLS",
     19: "VeNCrypt",
-    20: "SASL",
-    30: "Apple",
-    129: "RA2-256",
-    130: "RA2ne-256",
 }
 
 
@@ -354,7 +342,8 @@ def _served(job: Job) -> Iterator[str]:
         missing = "noVNC" if command else "websockify"
         raise StepFailed(f"{missing} is not installed: only the handshake was made", "tool_missing")
     with socket.create_server(("127.0.0.1", 0)) as free:
-        place = f"127.0.0.1:{free.getsockname()[1]}"
+        port = free.getsockname()[1]
+    place = f"127.0.0.1:{port}"
     process = subprocess.Popen(
         [command, "--web", str(folder), place, job.service.address],
         stdin=subprocess.DEVNULL,
@@ -362,27 +351,21 @@ def _served(job: Job) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        _answers(process, place, job.seconds)
+        job.wait(lambda: _not_yet(process, port), _PAUSE)
         yield f"http://{place}/vnc_lite.html?scale=true"
     finally:
         process.terminate()
         process.wait()
 
 
-def _answers(process: subprocess.Popen[bytes], place: str, seconds: float) -> None:
-    """Wait until websockify listens there. Raises StepFailed; TimeoutError."""
-    host, _, port = place.partition(":")
-    end = time.monotonic() + seconds
-    while True:
-        if process.poll() is not None:
-            raise StepFailed("websockify has ended")
-        try:
-            socket.create_connection((host, int(port)), seconds).close()
-            return
-        except ConnectionRefusedError:
-            if time.monotonic() > end:
-                raise TimeoutError from None
-            time.sleep(_PAUSE)
+def _not_yet(process: subprocess.Popen[bytes], port: int) -> str:
+    """That websockify does not listen; empty if it does. Raises StepFailed: it has ended."""
+    if process.poll() is not None:
+        raise StepFailed("websockify has ended")
+    with suppress(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port)).close()
+        return ""
+    return "websockify does not listen"
 
 
 def _first_picture(job: Job, page: Browser, url: str) -> int:
@@ -390,25 +373,29 @@ def _first_picture(job: Job, page: Browser, url: str) -> int:
     password = job.secret("password") if job.service.password else ""
     page.answers = [password] if password else []
     page.go(url)
-    begun = time.monotonic()
-    end = begun + SHARE * job.seconds
-    again = begun + SHARE * job.seconds / 3
-    typed = False
-    while True:
+    again = time.monotonic() + SHARE * job.seconds / 3
+    typed, colours = False, 0
+
+    def still() -> str:
+        nonlocal again, typed, colours
         look = seen(page.evaluate(_LOOK))
         if not look.is_blank and "connect" in look.events:
-            return look.colours
+            colours = look.colours
+            return ""
         _must_go_on(look, bool(password))
-        if time.monotonic() > end:
-            raise _too_late(look, job)
         if not look.events and time.monotonic() > again:
             page.go(url)  # one of its many scripts has not arrived: a user loads it again, too
-            again = end
+            again = math.inf
         elif not look.events:
             page.evaluate(_CONNECT)
         elif "credentialsrequired" in look.events and not typed:
             typed = page.evaluate(_TYPE % json.dumps(password)) is True
-        time.sleep(_PAUSE)
+        return (
+            "the picture is still blank" if "connect" in look.events else "noVNC has no connection"
+        )
+
+    job.wait(still, _PAUSE)
+    return colours
 
 
 def _must_go_on(look: Look, has_password: bool) -> None:
@@ -421,13 +408,6 @@ def _must_go_on(look: Look, has_password: bool) -> None:
     if "disconnect" in look.events:
         had = "after" if "connect" in look.events else "before"
         raise StepFailed(f"noVNC lost the VNC server {had} the login")
-
-
-def _too_late(look: Look, job: Job) -> StepFailed:
-    seconds = f"{SHARE * job.seconds:g} s"
-    if "connect" in look.events:
-        return StepFailed(f"the picture is still blank after {seconds}")
-    return StepFailed(f"noVNC has no connection after {seconds}", "timeout")
 
 
 KINDS = {"desktop": Kind(test, explain=web.explain)}

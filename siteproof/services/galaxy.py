@@ -195,7 +195,6 @@ _SCHEDULED = ("scheduled", "completed")  # of a workflow all of whose jobs are k
 _REFUSED = ("failed", "cancelled", "cancelling")
 _GOOD = ("ok", "skipped")
 _BAD = ("error", "failed", "paused", "stopped", "stopping", "deleted", "deleting", "deleted_new")
-_ORDER = {"running": 0, "queued": 1}  # of jobs that are not done; then all others
 _ARRIVED = ("ok", "empty")
 _LOST = ("error", "failed_metadata", "discarded", "paused")
 _THING = re.compile(r"(\S+) \((history|workflow)\)")
@@ -236,9 +235,9 @@ def test(job: Job, steps: Steps) -> None:
 def found(job: Job) -> list[str]:
     """The histories of tests that are not purged, and the workflows."""
     galaxy = Galaxy(job)
-    things = [(name, "history") for name, _ in _histories(galaxy)]
-    things += [(name, "workflow") for name, _ in _workflows(galaxy)]
-    return sorted({f"{name} ({kind})" for name, kind in things})
+    return sorted(
+        {f"{name} ({kind})" for kind in ("history", "workflow") for name, _ in _ours(galaxy, kind)}
+    )
 
 
 def remove(job: Job, name: str) -> None:
@@ -247,13 +246,12 @@ def remove(job: Job, name: str) -> None:
     if not match:
         return
     galaxy = Galaxy(job)
-    if match[2] == "workflow":
-        for own in [one for called, one in _workflows(galaxy) if called == match[1]]:
+    for own in [one for called, one in _ours(galaxy, match[2]) if called == match[1]]:
+        if match[2] == "workflow":
             galaxy.workflows.delete_workflow(own)
-        return
-    for own in [one for called, one in _histories(galaxy) if called == match[1]]:
-        _end(galaxy, own)
-        galaxy.histories.delete_history(own, purge=True)
+        else:
+            _end(galaxy, own)
+            galaxy.histories.delete_history(own, purge=True)
 
 
 def named(job: Job) -> Model:
@@ -341,19 +339,23 @@ def _run(
 def _must_not_have_failed(galaxy: Galaxy, invocations: list[Model], jobs: list[Model]) -> None:
     for part in invocations:
         if part["state"] in _REFUSED:
-            raise StepFailed(f"the workflow {part['state']}{_message(part)}")
+            reasons = [f"{one.get('reason')}" for one in part.get("messages") or ()]
+            raise StepFailed(": ".join([f"the workflow {part['state']}", *reasons]))
     failed = [one for one in jobs if one["state"] in _BAD]
     failed.sort(key=lambda one: one["state"] == "paused")  # those wait for one that has failed
-    if failed:
-        raise StepFailed(_failure(galaxy, failed[0]))
+    for one in failed:
+        shown = galaxy.jobs.show_job(id_of(one), full_details=True)
+        code = shown.get("exit_code")
+        said = f"{shown.get('tool_stderr') or shown.get('stderr') or ''}".strip()
+        why = f"the job of {one.get('tool_id')}: {one['state']}, exit code {code}: {said}"
+        raise StepFailed(why)
 
 
 def _still(invocations: list[Model], jobs: list[Model]) -> str:
-    """What is not yet done; the job that has come furthest before those that wait for it."""
-    open_jobs = [one for one in jobs if one["state"] not in _GOOD]
-    if open_jobs:
-        first = min(open_jobs, key=lambda one: _ORDER.get(one["state"], len(_ORDER)))
-        return f"the job of {first.get('tool_id')} is {first['state']}"
+    """What is not yet done."""
+    for one in jobs:
+        if one["state"] not in _GOOD:
+            return f"the job of {one.get('tool_id')} is {one['state']}"
     waiting = [part["state"] for part in invocations if part["state"] not in _SCHEDULED]
     return f"the workflow is {waiting[0]}" if waiting else ""
 
@@ -385,21 +387,6 @@ def _differing(
     return wrong
 
 
-def _failure(galaxy: Galaxy, job: Model) -> str:
-    """Why a job has failed, in its tool's own words."""
-    shown = galaxy.jobs.show_job(id_of(job), full_details=True)
-    exited = shown.get("exit_code")
-    code = "" if exited is None else f", exit code {exited}"
-    words = f"{shown.get('tool_stderr') or shown.get('stderr') or ''}".strip()
-    return f"the job of {job.get('tool_id')}: {job['state']}{code}{': ' if words else ''}{words}"
-
-
-def _message(invocation: Model) -> str:
-    """Why Galaxy does not run a workflow, after a colon; or nothing."""
-    reasons = [f"{one.get('reason')}" for one in invocation.get("messages") or ()]
-    return f": {', '.join(reasons)}" if reasons else ""
-
-
 def _end(galaxy: Galaxy, history: str) -> None:
     """Stop what still runs, or would be run, in a history."""
     for one in galaxy.invocations.get_invocations(history_id=history, include_terminal=False):
@@ -409,22 +396,16 @@ def _end(galaxy: Galaxy, history: str) -> None:
             galaxy.jobs.cancel_job(id_of(one))
 
 
-def _histories(galaxy: Galaxy) -> list[tuple[str, str]]:
-    """Names and identifiers of ours, also of those that were deleted and are not yet purged."""
+def _ours(galaxy: Galaxy, kind: str) -> list[tuple[str, str]]:
+    """Names and identifiers of our workflows, or of histories, also of those not yet purged."""
     listed: list[Model] = []
-    for more in ({}, {"deleted": "True", "purged": "False"}):
+    if kind == "workflow":
+        listed = galaxy.workflows.get_workflows()
+    for more in ({}, {"deleted": "True", "purged": "False"}) if kind == "history" else ():
         rules = {"name-contains": PREFIX, **more}
         params = {"q": list(rules), "qv": list(rules.values()), "keys": "id,name"}
         listed += galaxy.make_get_request(f"{galaxy.url}/histories", params=params).json()
-    return _ours(listed)
-
-
-def _workflows(galaxy: Galaxy) -> list[tuple[str, str]]:
-    return _ours(galaxy.workflows.get_workflows())
-
-
-def _ours(things: list[Model]) -> list[tuple[str, str]]:
-    return [(f"{one['name']}", id_of(one)) for one in things if marked(f"{one['name']}")]
+    return [(f"{one['name']}", id_of(one)) for one in listed if marked(f"{one['name']}")]
 
 
 KINDS = {"galaxy": Kind(test, found, remove, explain)}

@@ -60,7 +60,10 @@ class Globus:
             pairs["client_id"], pairs["client_secret"], transport=transport(), retry_config=once
         )
         tokens = auth.oauth2_client_credentials_tokens(TransferScopes.all)
-        token = _token(tokens.by_resource_server)
+        try:
+            token = f"{tokens.by_resource_server[TransferClient.resource_server]['access_token']}"
+        except (KeyError, TypeError):
+            raise StepFailed("Globus gave no token for transfers", "login") from None
         return TransferClient(
             authorizer=AccessTokenAuthorizer(token), transport=transport(), retry_config=once
         )
@@ -155,14 +158,6 @@ def test(job: Job, steps: Steps) -> None:
         sender, receiver = (job.here, job.there) if direction == "out" else (job.there, job.here)
         dims = {"sender": sender, "receiver": receiver, "files": f"{len(files)}"}
         steps.value("rate", round(rate / 10**6, 6), "MB/s", **dims)
-
-
-def _token(tokens: Any) -> str:
-    """That for transfers, among the tokens by server."""
-    try:
-        return str(tokens[TransferClient.resource_server]["access_token"])
-    except (KeyError, TypeError):
-        raise StepFailed("Globus gave no token for transfers", "login") from None
 
 
 def failed(task: dict[str, Any]) -> StepFailed:

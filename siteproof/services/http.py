@@ -53,7 +53,7 @@ class Http(transfers.Client):
 
     def free(self) -> int | None:
         """The quota of WebDAV, where the service has one."""
-        answer = self._about(depth=0)
+        answer = self.ask("PROPFIND", "", _QUOTA, depth=0)
         return free(answer.body) if answer.status == http.client.MULTI_STATUS else None
 
     def make(self) -> None:
@@ -112,12 +112,9 @@ class Http(transfers.Client):
                 self._client = None
             return Answer(response.status, {}, content)
 
-    def _about(self, depth: int) -> Answer:
-        return self.ask("PROPFIND", "", _QUOTA, depth)
-
     def _folder_is(self, depth: int) -> Answer:
         """What the service answers about the folder, with or without WebDAV. Raises StepFailed."""
-        answer = self._about(depth)
+        answer = self.ask("PROPFIND", "", _QUOTA, depth)
         if answer.status in _NO_DAV:
             answer = self.ask("GET", "")
         return web.succeed(answer, "of the folder")

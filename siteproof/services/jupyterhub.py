@@ -67,7 +67,16 @@ def executed(
 def _cell(channel: websocket.WebSocket, code: str) -> str:
     """What one cell prints: all has come when the kernel is idle, and has replied."""
     request = uuid.uuid4().hex
-    channel.send(json.dumps(_execute(request, code)))
+    header = {
+        "msg_id": request,
+        "msg_type": "execute_request",
+        "session": request,
+        "username": "siteproof",
+        "version": "5.3",
+    }
+    content = {"code": code, "silent": False, "store_history": False, "allow_stdin": False}
+    message = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
+    channel.send(json.dumps({**message, "channel": "shell"}))
     printed, replied, idle = "", False, False
     while not (replied and idle):
         kind, content = answer_to(request, channel.recv())
@@ -93,24 +102,6 @@ def answer_to(request: str, text: str | bytes) -> tuple[str, dict[str, Any]]:
     if not (isinstance(kind, str) and isinstance(content, dict)):
         raise StepFailed("a message of the kernel is not understood")
     return kind, content
-
-
-def _execute(request: str, code: str) -> dict[str, Any]:
-    header = {
-        "msg_id": request,
-        "msg_type": "execute_request",
-        "session": request,
-        "username": "siteproof",
-        "version": "5.3",
-    }
-    content = {"code": code, "silent": False, "store_history": False, "allow_stdin": False}
-    return {
-        "header": header,
-        "parent_header": {},
-        "metadata": {},
-        "channel": "shell",
-        "content": content,
-    }
 
 
 ROUNDS = 100_000  # of a hash in the notebook: some .1 s
@@ -139,7 +130,7 @@ def test(job: Job, steps: Steps) -> None:
     hub = _Hub(job)
     steps.condition(protocol="JupyterHub REST")
     with steps.step("login"):
-        answer = hub.must("GET", "/hub/api/", what="version")
+        answer = hub.must("GET", "/hub/api/", "version")
         hub.servers()
     steps.condition(tool=f"JupyterHub {_text(answer.json(), 'version')}")
     with steps.step("spawn"):

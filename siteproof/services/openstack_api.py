@@ -52,7 +52,9 @@ class Guest:
     def run(self, command: str, text: str = "") -> str:
         """What a command prints; the login waits until the guest takes it."""
         keys = self._cloud.until(self._keys, bool)
-        address = self._address()
+        address = address_of(self._server.addresses)
+        if not address:
+            raise StepFailed("the server has no address")
         service = self._cloud.job.service
         scratch = self._cloud.job.scratch / f"guest-{self._server.id}"
         scratch.mkdir(exist_ok=True)
@@ -89,13 +91,6 @@ class Guest:
     def _keys(self) -> list[str]:
         shown = self._cloud.api.compute.get_server_console_output(self._server)
         return host_keys(f"{shown.get('output') or ''}")
-
-    def _address(self) -> str:
-        """The first address of the server, a floating one before others."""
-        address = address_of(self._server.addresses)
-        if not address:
-            raise StepFailed("the server has no address")
-        return address
 
 
 def address_of(networks: Any) -> str:
@@ -244,9 +239,8 @@ class Cloud:
         """MARK (KIND) of all that tests have left, in the order of removal."""
         names = []
         for kind in THINGS:
-            own = (_mark(one) for one in self.things(kind))
-            marks = sorted({f"{PREFIX}{one[0]}-{one[1]}" for one in own if one})
-            names += [f"{mark} ({kind})" for mark in marks]
+            own = {marked(f"{one.name}") for one in self.things(kind)}
+            names += sorted(f"{PREFIX}{one[0]}-{one[1]} ({kind})" for one in own if one)
         return names
 
     def remove(self, name: str) -> None:
@@ -258,7 +252,7 @@ class Cloud:
         service, _, delete = THINGS[kind]
 
         def left() -> list[Any]:
-            return [one for one in self.things(kind) if _mark(one) == own]
+            return [one for one in self.things(kind) if marked(f"{one.name}") == own]
 
         failed = ""
         for one in left():
@@ -269,10 +263,6 @@ class Cloud:
         if failed:
             raise StepFailed(failed)
         self.until(left, lambda seen: not seen)
-
-
-def _mark(one: Any) -> tuple[str, str] | None:
-    return marked(f"{one.name}")
 
 
 def _login(given: dict[str, str]) -> dict[str, str]:
@@ -309,13 +299,10 @@ def explain(error: Exception) -> Exception:
         return error
     code = getattr(error, "status_code", None) or getattr(error, "http_status", None)
     details = f"{getattr(error, 'details', None) or error}".strip()
-    if code == 401:
-        return StepFailed(f"HTTP status 401: {details}", "login")
+    no_login = auth_errors.MissingAuthPlugin | auth_errors.AuthorizationFailure
     if isinstance(code, int) and code >= 400:
-        return StepFailed(f"HTTP status {code}: {details}")
-    if isinstance(error, auth_errors.MissingAuthPlugin | auth_errors.AuthorizationFailure):
-        return StepFailed(details, "login")
-    return StepFailed(details)
+        return StepFailed(f"HTTP status {code}: {details}", "login" if code == 401 else "generic")
+    return StepFailed(details, "login" if isinstance(error, no_login) else "generic")
 
 
 def kinds(test: Callable[[Any, Steps], None]) -> dict[str, Kind]:

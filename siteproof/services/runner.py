@@ -350,5 +350,10 @@ def _elsewhere(job: Job) -> Job:
 
 
 def main(path: str) -> None:
-    """Test the service that a file describes; the records are lines of JSON on stdout."""
-    run(load(Path(path)), lambda record: print(json.dumps(record), flush=True))
+    """Test the service that a file describes."""
+    print_records(load(Path(path)))
+
+
+def print_records(job: Job) -> None:
+    """Test a service; the records are lines of JSON on stdout."""
+    run(job, lambda record: print(json.dumps(record), flush=True))

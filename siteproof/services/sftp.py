@@ -66,7 +66,9 @@ class Sftp:
         argv = ["sftp", "-F", f"{self._ssh.config}", "-b", "-", ssh.FAR]
         most = transfers.largest(self._job)
         with self._errors.open("wb") as stderr, transfers.files_of_at_most(most):
-            self._process = ssh.start(argv, self._ssh.env, stderr, pipes=True, at=self._job.scratch)
+            self._process = ssh.start(
+                argv, self._ssh.env, stderr, self._job.scratch, subprocess.PIPE
+            )
         self.ask(f"cd {quoted(self._job.service.folder)}")
 
     def ask(self, command: str, doing: str = "") -> list[str]:
@@ -154,6 +156,7 @@ class Rsync:
 
     def __init__(self, job: Job) -> None:
         self._job, self._ssh = job, ssh.Ssh.by_key(job)
+        self._far = f"{ssh.FAR}:{job.service.folder}/{job.mark}/"
         self._folder = shlex.quote(job.service.folder)
         match = _RSYNC.match(transfers.version(["rsync", "--version"]))
         self.tool = f"rsync {match[1] if match else ''}, {self._ssh.tool}"
@@ -177,11 +180,11 @@ class Rsync:
 
     def put(self, files: Sequence[Path]) -> None:
         """Write files by one rsync."""
-        self._run([file.name for file in files], f"{self._job.scratch}/", self._far())
+        self._run([file.name for file in files], f"{self._job.scratch}/", self._far)
 
     def get(self, names: Sequence[str], into: Path) -> None:
         """Read files by one rsync."""
-        self._run(names, self._far(), f"{into}/")
+        self._run(names, self._far, f"{into}/")
 
     def differing(self, files: Sequence[File]) -> list[str] | None:
         """What sha256sum at the far end prints."""
@@ -194,9 +197,6 @@ class Rsync:
     def remove(self, name: str) -> None:
         """Remove a folder of ours; what is gone is no error."""
         self._ssh.printed(f"cd {self._folder} && rm -rf -- {name}")
-
-    def _far(self) -> str:
-        return f"{ssh.FAR}:{self._job.service.folder}/{self._job.mark}/"
 
     def _run(self, names: Sequence[str], source: str, target: str) -> None:
         """Copy files by their names. Whole: what is at the target never makes a rate better."""
@@ -220,8 +220,11 @@ def test(job: Job, steps: Steps) -> None:
     with closing(_client(job)) as client:
         transfers.transfer(job, steps, client)
     if job.service.forward:
-        with steps.step("forward"):
-            forwarded(job)
+        with steps.step("forward"):  # of the ticket to the far end, for the same principal
+            far = ssh.Ssh(job, (*_AUTH, f"{_DELEGATE} yes"), _env(job))
+            if principal(far.printed("klist")) != job.service.principal:
+                why = f"the far end has no ticket of {job.service.principal}"
+                raise StepFailed(why, "login")
 
 
 def ticket(job: Job) -> None:
@@ -235,13 +238,6 @@ def ticket(job: Job) -> None:
     shown = transfers.run(job, ["klist"], env=_env(job))
     if principal(shown.out) != service.principal:
         raise StepFailed(f"klist shows no ticket of {service.principal}", "login")
-
-
-def forwarded(job: Job) -> None:
-    """Pass the ticket on to the far end, where it must be of the same principal."""
-    far = ssh.Ssh(job, (*_AUTH, f"{_DELEGATE} yes"), _env(job))
-    if principal(far.printed("klist")) != job.service.principal:
-        raise StepFailed(f"the far end has no ticket of {job.service.principal}", "login")
 
 
 def principal(text: str) -> str:

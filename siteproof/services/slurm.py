@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
@@ -151,23 +151,20 @@ class _Bench:
     def _submit(self, name: str, batch: Batch, node: str = "") -> None:
         own, mark = self.numbers.setdefault(name, {}), self.job.mark
         words = {**self.cluster.words(), **own, "mark": mark, "node": node}
-        given = [one for option in batch.options for one in self._words(option, words)]
+        given = []
+        for option in batch.options:
+            if option == "{preempting}":
+                given += self.job.service.preempting
+            else:
+                given.append(option.format(**words))
         wanted = {_key(option) for option in (*given, *self.job.service.submit)}
-        usual = [
-            f"--partition={self.job.service.address}",
-            *(f"--job-name={mark}-{name}", "--time=5", "--ntasks=1", "--no-requeue"),
-            *("--output=/dev/null", "--chdir=/"),
-        ]
+        usual = ["--time=5", "--ntasks=1", "--no-requeue", "--output=/dev/null", "--chdir=/"]
+        usual += [f"--partition={self.job.service.address}", f"--job-name={mark}-{name}"]
         usual = [option for option in usual if _key(option) not in wanted]
         usual += self.job.service.submit
         if ":" in given:  # a second component, of which sbatch knows nothing by the first
             given += usual
         own[batch.name] = client.submit([*usual, *given, f"--wrap={batch.script}"])
-
-    def _words(self, option: str, words: dict[str, str]) -> Sequence[str]:
-        if option == "{preempting}":
-            return self.job.service.preempting
-        return [option.format(**words)]
 
     def _node_of(self, name: str, batch: Batch) -> str:
         """A node of the job that a batch follows, when it is over or, if that is wanted, runs."""

@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from statistics import median
 
 from siteproof import nodesets
@@ -64,10 +65,9 @@ class Cluster:
     stated: Mapping[str, Hardware] = field(default_factory=dict)
     features: Mapping[str, Collection[str]] = field(default_factory=dict)
 
-    def has(self, setting: str, *words: str) -> bool:
-        """Whether a setting of slurm.conf has one of these words, whatever their case."""
-        text = self.settings.get(setting, "").lower()
-        return any(one.lower() in text for one in words)
+    def has(self, setting: str, word: str) -> bool:
+        """Whether a setting of slurm.conf has a word, whatever its case."""
+        return word.lower() in self.settings.get(setting, "").lower()
 
     def number(self, setting: str) -> int:
         """The number with which a setting begins; 0 where it has none."""
@@ -123,14 +123,6 @@ def completed(cluster: Cluster, jobs: Jobs) -> Iterator[str]:
                 yield f"{name} (job {one.number}): {one.state}, exit code {one.exit}:{one.signal}"
 
 
-def _nothing(cluster: Cluster) -> str:
-    return ""
-
-
-def _no_figures(cluster: Cluster, jobs: Jobs) -> Iterable[Figure]:
-    return ()
-
-
 @dataclass(frozen=True)
 class Case:
     """One promise. expect: what is not as promised. late: submitted when its turn comes.
@@ -142,9 +134,9 @@ class Case:
 
     batches: Callable[[Cluster], Sequence[Batch]]
     expect: Callable[[Cluster, Jobs], Iterable[str]] = completed
-    lacks: Callable[[Cluster], str] = _nothing
-    unstated: Callable[[Cluster], str] = _nothing
-    figures: Callable[[Cluster, Jobs], Iterable[Figure]] = _no_figures
+    lacks: Callable[[Cluster], str] = lambda cluster: ""
+    unstated: Callable[[Cluster], str] = lambda cluster: ""
+    figures: Callable[[Cluster, Jobs], Iterable[Figure]] = lambda cluster, jobs: ()
     late: bool = False
     reserves: bool = False
 
@@ -153,9 +145,17 @@ def _these(*batches: Batch) -> Callable[[Cluster], Sequence[Batch]]:
     return lambda cluster: batches
 
 
-def _without(setting: str, *words: str) -> Callable[[Cluster], str]:
-    """Why a case is not tried: a setting has none of these words."""
-    return lambda c: "" if c.has(setting, *words) else f"{setting} is {c.settings.get(setting)}"
+def _with(setting: str, word: str) -> Callable[[Cluster], str]:
+    """Why a case is not tried: a setting has a word."""
+    return lambda c: f"{setting} is {c.settings.get(setting)}" if c.has(setting, word) else ""
+
+
+def _without_both(
+    one: tuple[str, str], other: tuple[str, str], what: str
+) -> Callable[[Cluster], str]:
+    """Why a case is not tried: neither setting has its word, so Slurm is not configured for it."""
+    why = f"Slurm is not configured to {what}"
+    return lambda c: "" if c.has(*one) or c.has(*other) else why
 
 
 def _unless(key: str) -> Callable[[Cluster], str]:
@@ -170,8 +170,7 @@ def _preempted(cluster: Cluster, jobs: Jobs) -> Iterator[str]:
 
 def _prolog(cluster: Cluster) -> Sequence[Batch]:
     proof = cluster.service.prolog
-    is_file = proof.startswith("/")
-    return [Batch("job", _is_there(proof) if is_file else f'[ -n "${{{proof}}}" ]')]
+    return [Batch("job", _is_there(proof) if proof[0] == "/" else f'[ -n "${{{proof}}}" ]')]
 
 
 def _epilog(cluster: Cluster) -> Sequence[Batch]:
@@ -202,11 +201,7 @@ def _at_once(records: Iterable[JobRecord]) -> int:
     changes = sorted(
         change for one in records for change in ((one.start, 1), (max(one.end, one.start + 1), -1))
     )
-    now = most = 0
-    for _, by in changes:
-        now += by
-        most = max(most, now)
-    return most
+    return max(accumulate(by for _, by in changes), default=0)
 
 
 def _dependency(cluster: Cluster, jobs: Jobs) -> Iterator[str]:
@@ -275,18 +270,13 @@ def _shares(cluster: Cluster, jobs: Jobs) -> Iterator[Figure]:
 def _killed(cluster: Cluster, jobs: Jobs) -> Iterator[str]:
     one, promised = jobs["job"][-1], cluster.service.over_memory
     if one.state != promised or (promised == "FAILED" and not one.signal):
+        version = "memory.max of cgroup v2" if cluster.has("CgroupPlugin", "v2") else "cgroup"
+        limited = cluster.has("ConstrainRAMSpace", "yes")
+        although = f", although ConstrainRAMSpace is yes ({version})" if limited else ""
         yield (
             f"a job that took {HELD} MiB and had asked for {ASKED} MiB ended as {one.state}, "
-            f"not {promised}{_limited_by(cluster)}"
+            f"not {promised}{although}"
         )
-
-
-def _limited_by(cluster: Cluster) -> str:
-    """What of Slurm was to end it, as the end of a reason."""
-    if not cluster.has("ConstrainRAMSpace", "yes"):
-        return ""
-    version = "memory.max of cgroup v2" if cluster.has("CgroupPlugin", "v2") else "cgroup"
-    return f", although ConstrainRAMSpace is yes ({version})"
 
 
 def _at_limit(cluster: Cluster, jobs: Jobs) -> Iterator[str]:
@@ -301,31 +291,11 @@ def _beyond(cluster: Cluster, one: JobRecord) -> int:
     return one.elapsed - LIMIT - 60 * cluster.number("OverTimeLimit")
 
 
-def _enforces_memory(cluster: Cluster) -> str:
-    kills = cluster.has("ConstrainRAMSpace", "yes") or cluster.has(
-        "JobAcctGatherParams", "OverMemoryKill"
-    )
-    return "" if kills else "Slurm is not configured to enforce limits on memory"
-
-
-def _enforces_cores(cluster: Cluster) -> str:
-    binds = cluster.has("ConstrainCores", "yes") or cluster.has("TaskPlugin", "affinity")
-    return "" if binds else "Slurm is not configured to bind jobs to their cores"
-
-
-def _ends_late(cluster: Cluster) -> str:
-    return "OverTimeLimit is UNLIMITED" if cluster.has("OverTimeLimit", "unlimited") else ""
-
-
 def _throughput_lacks(cluster: Cluster) -> str:
     for name in ("MaxArraySize", "MaxJobCount"):
         if (most := cluster.number(name)) and cluster.jobs > most:
             return f"{name} is {most}, {count(cluster.jobs, 'job')} are wanted"
     return ""
-
-
-def _throughput(cluster: Cluster) -> Sequence[Batch]:
-    return [Batch("array", options=("--array=0-{last}", "--time=1"), records=cluster.jobs)]
 
 
 def _starts(cluster: Cluster, jobs: Jobs) -> Iterator[Figure]:
@@ -381,7 +351,7 @@ CASES: Mapping[str, Case] = {
             ),
         ),
         _preempted,
-        lambda c: "PreemptType is preempt/none" if c.has("PreemptType", "none") else "",
+        _with("PreemptType", "none"),
         _unless("preempting"),
     ),
     "prolog": Case(_prolog, unstated=_unless("prolog")),
@@ -403,7 +373,7 @@ CASES: Mapping[str, Case] = {
     "heterogeneous": Case(
         _these(Batch("both", "srun --het-group=0,1 true", (":",), records=2)),
         _together,
-        _without("SchedulerType", "backfill"),
+        _with("SchedulerType", "builtin"),
     ),
     "gres": Case(
         _these(Batch("job", options=("--gres={gres}:1",))),
@@ -418,18 +388,24 @@ CASES: Mapping[str, Case] = {
     "cores": Case(
         _these(Batch("job", _CORES, ("--ntasks=1", "--cpus-per-task=1"))),
         _few_cores,
-        _enforces_cores,
+        _without_both(
+            ("ConstrainCores", "yes"), ("TaskPlugin", "affinity"), "bind jobs to their cores"
+        ),
     ),
     "accounting": Case(
         _these(Batch("job", _HOLD.format(MODEST, _BURN), (MODEST_OPTION, LOOK_OFTEN))),
         _accounted,
-        lambda c: "JobAcctGatherType is none" if c.has("JobAcctGatherType", "none") else "",
+        _with("JobAcctGatherType", "none"),
         figures=_shares,
     ),
     "memory": Case(
         _these(Batch("job", _HOLD.format(HELD, "sleep 30"), (f"--mem={ASKED}M", LOOK_OFTEN))),
         _killed,
-        _enforces_memory,
+        _without_both(
+            ("ConstrainRAMSpace", "yes"),
+            ("JobAcctGatherParams", "OverMemoryKill"),
+            "enforce limits on memory",
+        ),
     ),
     "reservation": Case(
         _these(Batch("job", options=("--reservation={mark}-own",))), late=True, reserves=True
@@ -447,15 +423,12 @@ CASES: Mapping[str, Case] = {
     "time": Case(
         _these(Batch("job", "sleep 900", ("--time=1",))),
         _at_limit,
-        _ends_late,
+        _with("OverTimeLimit", "unlimited"),
         figures=lambda c, jobs: [("beyond_limit", _beyond(c, jobs["job"][-1]), "s")],
     ),
-    "requeue": Case(
-        _these(Batch("job", _REQUEUE, ("--requeue",))),
-        lacks=lambda c: "JobRequeue is 0" if c.settings.get("JobRequeue") == "0" else "",
-    ),
+    "requeue": Case(_these(Batch("job", _REQUEUE, ("--requeue",))), lacks=_with("JobRequeue", "0")),
     "throughput": Case(
-        _throughput,
+        lambda c: [Batch("array", options=("--array=0-{last}", "--time=1"), records=c.jobs)],
         lacks=_throughput_lacks,
         unstated=lambda c: "" if c.jobs else "'jobs' is not given, and the mode not acceptance",
         figures=_starts,

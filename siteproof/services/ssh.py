@@ -31,7 +31,6 @@ from siteproof.services.transfers import (
 FAR = "far"  # what ssh's configuration calls the service
 CONNECTION_LOST = 255  # exit code of ssh: its own errors, not those of the command
 PAUSE = 0.005  # seconds between two looks at whether the connection stands
-_ADDRESS = re.compile(r"(?:([^@]+)@)?(?:\[([^]]+)\]|([^:]+))(?::([0-9]+))?")
 _SHA256 = re.compile(r"([0-9a-f]{64})  (.+)")
 # What OpenSSH writes of what a user would call "I cannot get in", the most telling first.
 _LOGIN = (
@@ -74,7 +73,8 @@ class Ssh:
         errors = self.job.scratch / "ssh_errors"
         socket = self.job.scratch / "ssh"
         with errors.open("wb") as stderr, files_of_at_most(ANSWER):
-            self._master = start(["ssh", "-F", f"{self.config}", "-M", "-N", FAR], self.env, stderr)
+            argv = ["ssh", "-F", f"{self.config}", "-M", "-N", FAR]
+            self._master = start(argv, self.env, stderr, self.job.scratch)
         while not socket.exists():
             if self._master.poll() is not None:
                 raise refused(beginning(errors))
@@ -82,9 +82,8 @@ class Ssh:
 
     def command(self, command: str, text: str = "") -> Ended:
         """Run a command of the far end's shell. Raises StepFailed if that end is not reached."""
-        ended = run(
-            self.job, ["ssh", "-F", f"{self.config}", FAR, command], text=text, env=self.env
-        )
+        argv = ["ssh", "-F", f"{self.config}", FAR, command]
+        ended = run(self.job, argv, text=text, env=self.env)
         if ended.code == CONNECTION_LOST:
             raise refused(ended.errors)
         return ended
@@ -135,10 +134,8 @@ def config(job: Job, auth: Sequence[str]) -> str:
 
 def parts(address: str) -> tuple[str, str, str]:
     """User, host and port of user@host:port; empty where it has none."""
-    match = _ADDRESS.fullmatch(address)
-    if not match:  # the schema has refused such a one
-        raise StepFailed(f"'{address}' is not an address")
-    return match[1] or "", match[2] or match[3], match[4] or ""
+    found = urlsplit(f"//{address}")
+    return found.username or "", found.hostname or "", f"{found.port or ''}"
 
 
 def _path(path: str) -> str:
@@ -150,11 +147,10 @@ def start(
     argv: Sequence[str],
     env: Mapping[str, str],
     errors: IO[bytes],
-    pipes: bool = False,
-    at: Path | None = None,
+    at: Path,
+    talk: int = subprocess.DEVNULL,
 ) -> subprocess.Popen[bytes]:
-    """Start a tool. pipes: to talk to it. at: in a folder. Raises StepFailed if it is missing."""
-    talk = subprocess.PIPE if pipes else subprocess.DEVNULL
+    """Start a tool in a folder. talk: its input and output. Raises StepFailed if it is missing."""
     try:
         return subprocess.Popen(argv, stdin=talk, stdout=talk, stderr=errors, env=env, cwd=at)
     except FileNotFoundError:
@@ -170,7 +166,7 @@ def refused(text: str, doing: str = "") -> StepFailed:
     if said := [line for line in lines if _TIMEOUT.search(line)]:
         return StepFailed(said[0], "timeout")
     said = [line for line in lines if not _NOISE.fullmatch(line)] or ["the connection was closed"]
-    return StepFailed(": ".join([*([doing] if doing else []), "; ".join(said[-2:])]))
+    return StepFailed(": ".join(filter(None, [doing, "; ".join(said[-2:])])))
 
 
 def checksums(text: str) -> dict[str, str]:

@@ -155,7 +155,8 @@ def _there_and_back(
         with files_of_at_most(largest(job)):
             client.get(list(sizes), back)
         got = time.monotonic() - begun
-        _agree(_changed(files, back), "what came back has another checksum")
+        changed = [f.path.name for f in files if checksum(back / f.path.name) != f.sha256]
+        _agree(changed, "what came back has another checksum")
     if differing is None:
         _rate(steps, files, put, job.here, job.there)
     _rate(steps, files, got, job.there, job.here)
@@ -171,11 +172,6 @@ def random_file(path: Path, size: int) -> File:
             digest.update(data)
             out.write(data)
     return File(path, size, digest.hexdigest())
-
-
-def _changed(files: Sequence[File], back: Path) -> list[str]:
-    """The names of those that have not come back as they were."""
-    return [file.path.name for file in files if checksum(back / file.path.name) != file.sha256]
 
 
 def checksum(path: Path, kind: str = "sha256") -> str | None:

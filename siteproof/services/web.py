@@ -144,7 +144,9 @@ def connected(job: Job, parts: SplitResult) -> Iterator[socket.socket]:
         try:
             secured = _trusting(job).wrap_socket(plain, server_hostname=host)
         except ssl.SSLCertVerificationError as error:
-            dates = _dates(_unverified(job, parts))
+            shown = _unverified(job, parts)
+            first, last = shown.not_valid_before_utc, shown.not_valid_after_utc
+            dates = f"it is valid from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
             raise StepFailed(f"certificate: {error.verify_message}; {dates}", "login") from None
         with secured:
             yield secured
@@ -204,11 +206,6 @@ def _shown(connection: ssl.SSLSocket) -> x509.Certificate:
     shown = connection.getpeercert(binary_form=True)
     assert shown is not None  # a server of TLS always shows one
     return x509.load_der_x509_certificate(shown)
-
-
-def _dates(certificate: x509.Certificate) -> str:
-    first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    return f"it is valid from {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC"
 
 
 def test(job: Job, steps: Steps) -> None:

@@ -37,14 +37,14 @@ FAULTS = [
 LONG = [
     ("vnc", ("killed-in-the-middle", "--value", "60"), "frame", "generic", "noVNC lost the VNC"),
     ("vnc", ("wrong-password",), "frame", "login", "refuses the login: Authentication failure"),
-    ("vnc", ("blank-screen",), "frame", "generic", "the picture is still blank after 13.5 s"),
+    ("vnc", ("blank-screen",), "frame", "timeout", "the picture is still blank after 13.5 s"),
     ("vnc", ("slow-line", "--value", "2"), "handshake", "timeout", "no answer within 4 s"),
     ("desktop", ("hang",), "handshake", "timeout", "no answer within 2 s"),
     ("desktop", ("down",), "handshake", "generic", CUT_OFF),
     ("desktop", ("killed-in-the-middle", "--value", "500"), "handshake", "generic", CUT_OFF),
     ("desktop", ("killed-in-the-middle", "--value", "20000"), "frame", "timeout", "no connection"),
     ("desktop", ("slow-line", "--value", "20000"), "frame", "timeout", "no connection|no answer"),
-    ("desktop", ("blank-screen",), "frame", "generic", "the picture is still blank after 13.5 s"),
+    ("desktop", ("blank-screen",), "frame", "timeout", "the picture is still blank after 13.5 s"),
 ]
 
 

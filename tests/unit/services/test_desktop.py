@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from served import job, pages, steps_of
 
-from siteproof.services import desktop
+from siteproof.services import desktop, steps
 from siteproof.services import desktop as chromium
 from siteproof.services.desktop import Look, seen
 
@@ -31,6 +31,7 @@ SHORT = 0.2  # of these, for a picture that never comes
 @pytest.fixture
 def impatient(monkeypatch):
     monkeypatch.setattr(desktop, "SHARE", SHORT)
+    monkeypatch.setattr(steps, "SHARE", SHORT)
 
 
 def shown(tmp_path, script, *, password=""):
@@ -70,7 +71,7 @@ def test_a_picture_with_two_colours_is_a_desktop(tmp_path):
 @pytest.mark.usefixtures("impatient")
 def test_a_picture_of_one_colour_is_blank(tmp_path):
     frame, values = shown(tmp_path, "tell('connect', {}); fill('grey', 150)")
-    assert frame == ("generic", "the picture is still blank after 4 s")
+    assert frame == ("timeout", "the picture is still blank after 4 s")
     assert values == {}
 
 
@@ -79,7 +80,7 @@ def test_a_picture_of_one_colour_is_blank(tmp_path):
 def test_a_mouse_pointer_alone_is_a_blank_picture(tmp_path):
     script = "tell('connect', {}); fill('grey', 200); drawing.fillStyle = 'red';"
     frame, _ = shown(tmp_path, script + "drawing.fillRect(0, 0, 32, 32)")
-    assert frame == ("generic", "the picture is still blank after 4 s")
+    assert frame == ("timeout", "the picture is still blank after 4 s")
 
 
 @NEEDS
