@@ -13,10 +13,9 @@ NEEDS = "GNU dd, with its summary on stderr in the locale C"
 STREAM = "stderr"
 DIGITS = Context(prec=6)  # as many as dd prints of the time
 
-_RECORDS = re.compile(r"^([0-9]{1,18})\+([0-9]{1,18}) records (in|out)[ \r]*$", re.MULTILINE)
-_RATE = re.compile(
-    r"^([0-9]{1,18}) bytes \([^)\n]{1,40}\) copied, (\S{1,30}) s, (\S{1,30}) ([kMGT]?B)/s[ \r]*$",
-    re.MULTILINE,
+_RECORDS = values.row(r"([0-9]{1,18})\+([0-9]{1,18}) records (in|out)")
+_RATE = values.row(
+    r"([0-9]{1,18}) bytes \([^)\n]{1,40}\) copied, (\S{1,30}) s, (\S{1,30}) ([kMGT]?B)/s"
 )
 _UNIT = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 

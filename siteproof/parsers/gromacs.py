@@ -15,16 +15,14 @@ ATOMS_A_MOLECULE = 3
 WIDTH = 15  # of a column of energies
 AVERAGES = "A V E R A G E S"
 
-_VERSION = re.compile(r"^GROMACS version:[ ]+([!-~]{1,60})[ \r]*$", re.MULTILINE)
+_VERSION = values.row(r"GROMACS version:[ ]+([!-~]{1,60})")
 _END = re.compile(r"^Finished mdrun on rank ([0-9]{1,9}) ", re.MULTILINE)
-_TIME = re.compile(r"^ +Time: +\S{1,30} +(\S{1,30}) +\S{1,30}[ \r]*$", re.MULTILINE)
-_RATE = re.compile(r"^Performance: +(\S{1,30}) +\S{1,30}[ \r]*$", re.MULTILINE)
+_TIME = values.row(r" +Time: +\S{1,30} +(\S{1,30}) +\S{1,30}")
+_RATE = values.row(r"Performance: +(\S{1,30}) +\S{1,30}")
 _STEPS = re.compile(r"^\tStatistics over ([0-9]{1,12}) steps using", re.MULTILINE)
-_LENGTH = re.compile(r"^ +dt +=[ ]+(\S{1,30})[ \r]*$", re.MULTILINE)
+_LENGTH = values.row(r" +dt +=[ ]+(\S{1,30})")
 _ATOMS = re.compile(r"^There are: ([0-9]{1,12}) Atoms\b", re.MULTILINE)
-_DRIFT = re.compile(
-    r"^ +Conserved energy drift: (\S{1,30}) kJ/mol/ps per atom[ \r]*$", re.MULTILINE
-)
+_DRIFT = values.row(r" +Conserved energy drift: (\S{1,30}) kJ/mol/ps per atom")
 _ERROR = re.compile(r"^(?:Fatal|Input|Software|System I/O) error:[ \r]*\n([ -~]{1,200})", re.M)
 _ENERGIES = re.compile(r"^   Energies \(kJ/mol\)[ \r]*\n((?:.*\S.*\n)+)", re.MULTILINE)
 _CONDITIONS = {
@@ -34,9 +32,7 @@ _CONDITIONS = {
     "precision": re.compile(r"^Precision: +([a-z]{1,20})", re.MULTILINE),
     "simd": re.compile(r"^SIMD instructions(?: selected at compile time)?: +([!-~]{1,40})", re.M),
     "tasks": re.compile(r"^On ([0-9]{1,9}) MPI ranks?\b", re.MULTILINE),
-    "threads": re.compile(
-        r"^On [0-9]{1,9} MPI ranks?, each using ([0-9]{1,9}) OpenMP threads?[ \r]*$", re.MULTILINE
-    ),
+    "threads": values.row(r"On [0-9]{1,9} MPI ranks?, each using ([0-9]{1,9}) OpenMP threads?"),
 }
 
 

@@ -28,8 +28,8 @@ _CONDITIONS = {
     "nz": "Local Domain Dimensions::nz",
     "equations": "Linear System Information::Number of Equations",
 }
-_TITLE = re.compile(r"^HPCG-Benchmark[ \r]*$", re.MULTILINE)
-_LINE = re.compile(r"^([!-<>-~][ -<>-~]{0,120})=([ -~]{0,200}?)[ \r]*$", re.MULTILINE)
+_TITLE = values.row(r"HPCG-Benchmark")
+_LINE = values.row(r"([!-<>-~][ -<>-~]{0,120})=([ -~]{0,200}?)")
 _RATING = re.compile(
     r"^Final Summary::HPCG result is (VALID|INVALID)\b"
     r"(?: with a GFLOP/s rat(?:ing|e) of=(\S{1,30}))?",

@@ -30,7 +30,7 @@ _TESTS = re.compile(
     re.MULTILINE,
 )
 _END = re.compile(r"^End of Tests\.", re.MULTILINE)
-_PARAMETER = re.compile(r"^(N|NB|P|Q)[ \t]+:[ \t]+([0-9][0-9 ]{0,80})[ \t\r]*$", re.MULTILINE)
+_PARAMETER = values.row(r"(N|NB|P|Q)[ \t]+:[ \t]+([0-9][0-9 ]{0,80})")
 _THRESHOLD = re.compile(r"scaled residuals are less than[ \t]+([0-9.eE+-]{1,20})\s")
 
 

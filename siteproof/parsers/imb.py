@@ -22,21 +22,15 @@ COLLECTIVES = ("Allreduce", "Alltoall", "Allgather", "Bcast", "Barrier")
 END = "\n# All processes entering MPI_Finalize"
 
 _FAILED = re.compile(r"Invalid benchmark name .*|# !! Benchmark .* invalid for .*|.*time-out.*")
-_BENCHMARK = re.compile(r"^# Benchmarking (\S+)[ \t\r]*$", re.MULTILINE)
-_PROCESSES = re.compile(r"^# #processes = ([0-9]{1,9})[ \t\r]*$", re.MULTILINE)
-_HEADER = re.compile(r"^ +#bytes +#repetitions +t\[usec\] +Mbytes/sec[ \t\r]*$", re.MULTILINE)
-_OF_RANKS = re.compile(
-    r"^ +(#bytes +)?#repetitions +t_min\[usec\] +t_max\[usec\] +t_avg\[usec\][ \t\r]*$",
-    re.MULTILINE,
+_BENCHMARK = values.row(r"# Benchmarking (\S+)")
+_PROCESSES = values.row(r"# #processes = ([0-9]{1,9})")
+_HEADER = values.row(r" +#bytes +#repetitions +t\[usec\] +Mbytes/sec")
+_OF_RANKS = values.row(r" +(#bytes +)?#repetitions +t_min\[usec\] +t_max\[usec\] +t_avg\[usec\]")
+_TIMES = values.row(
+    r" +(?:([0-9]{1,12}) +)?([0-9]{1,12}) +([0-9]\S*) +([0-9]\S*) +([0-9]\S*)", r"\n"
 )
-_TIMES = re.compile(
-    r"^ +(?:([0-9]{1,12}) +)?([0-9]{1,12}) +([0-9]\S*) +([0-9]\S*) +([0-9]\S*)[ \t\r]*\n",
-    re.MULTILINE,
-)
-_ROW = re.compile(
-    r"^ +([0-9]{1,12}) +([0-9]{1,12}) +([0-9]\S*) +([0-9]\S*)[ \t\r]*\n", re.MULTILINE
-)
-_LAST = re.compile(r"^# Maximum message length in bytes: +([0-9]{1,12})[ \t\r]*$", re.MULTILINE)
+_ROW = values.row(r" +([0-9]{1,12}) +([0-9]{1,12}) +([0-9]\S*) +([0-9]\S*)", r"\n")
+_LAST = values.row(r"# Maximum message length in bytes: +([0-9]{1,12})")
 _OWN = re.compile(r"^# Message lengths were user defined", re.MULTILINE)
 _VERSION = re.compile(r"^# +Intel\(R\) MPI Benchmarks ([0-9][0-9.]{0,20})", re.MULTILINE)
 

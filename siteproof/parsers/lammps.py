@@ -13,17 +13,16 @@ NEEDS = "the whole output of LAMMPS with thermo_style one"
 TITLE = "LAMMPS ("
 COLUMNS = ["Step", "Temp", "E_pair", "E_mol", "TotEng", "Press"]  # thermo_style one
 
-_LOOP = re.compile(
-    r"^Loop time of (\S{1,30}) on ([0-9]{1,9}) procs for ([0-9]{1,12}) steps with "
-    r"([0-9]{1,15}) atoms[ \r]*$",
-    re.MULTILINE,
+_LOOP = values.row(
+    r"Loop time of (\S{1,30}) on ([0-9]{1,9}) procs for ([0-9]{1,12}) steps with "
+    r"([0-9]{1,15}) atoms"
 )
 _RATE = re.compile(r"^Performance: \S{1,30} tau/day, (\S{1,30}) timesteps/s\b", re.MULTILINE)
-_END = re.compile(r"^Total wall time: ([0-9]{1,6}:[0-9]{2}:[0-9]{2})[ \r]*$", re.MULTILINE)
+_END = values.row(r"Total wall time: ([0-9]{1,6}:[0-9]{2}:[0-9]{2})")
 _ERROR = re.compile(r"^ERROR(?: on proc [0-9]{1,9})?: ([ -~]{1,200})", re.MULTILINE)
 _TABLE = re.compile(rf"^[ \t]*{'[ ]+'.join(COLUMNS)}[ \r]*\n((?:[ ]*[0-9].*\n)+)", re.MULTILINE)
-_CREATED = re.compile(r"^Created ([0-9]{1,15}) atoms[ \r]*$", re.MULTILINE)
-_VERSION = re.compile(r"^LAMMPS \(([ -~]{1,60}?)\)[ \r]*$", re.MULTILINE)
+_CREATED = values.row(r"Created ([0-9]{1,15}) atoms")
+_VERSION = values.row(r"LAMMPS \(([ -~]{1,60}?)\)")
 _THREADS = re.compile(r"^[ ]*using ([0-9]{1,6}) OpenMP thread", re.MULTILINE)
 
 

@@ -24,10 +24,10 @@ TITLE = "LIKWID MICRO BENCHMARK"
 RULE = "-" * 80
 
 _KERNEL = re.compile(r"(copy|stream)(?:_mem)?(?:_(?:sse|avx|avx512))?(?:_fma)?")
-_TEST = re.compile(r"^Test: (\S{1,60})[ \t\r]*$", re.MULTILINE)
+_TEST = values.row(r"Test: (\S{1,60})")
 _SIZE = re.compile(r"^Size \(Byte\):[ \t]+([0-9]{1,20})\b", re.MULTILINE)
 # likwid 5.5.1 on some virtual machines: then all of its rates are 0.00.
-_NO_CLOCK = re.compile(r"^CPU Clock:[ \t]+0[ \t\r]*$", re.MULTILINE)
+_NO_CLOCK = values.row(r"CPU Clock:[ \t]+0")
 _FAULT = "likwid-bench reads 0 as the processor's clock, so it gives no rate: a fault of the tool"
 _THREADS = re.compile(r"^Using ([0-9]{1,9}) threads\b", re.MULTILINE)
 

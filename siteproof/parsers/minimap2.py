@@ -14,21 +14,18 @@ from siteproof.parsers import Reading, values
 
 NEEDS = "minimap2 with PAF output and its messages on stderr"
 
-_TIME = re.compile(
-    r"^\[M::main\] Real time: (\S{1,30}) sec; CPU: (\S{1,30}) sec; Peak RSS: \S{1,30} GB[ \r]*$",
-    re.MULTILINE,
+_TIME = values.row(
+    r"\[M::main\] Real time: (\S{1,30}) sec; CPU: (\S{1,30}) sec; Peak RSS: \S{1,30} GB"
 )
-_MAPPED = re.compile(
-    r"^\[M::worker_pipeline::[0-9.*]{1,40}\] mapped ([0-9]{1,12}) sequences[ \r]*$", re.MULTILINE
-)
-_PLACED = re.compile(r"^placed ([0-9]{1,12}) of ([0-9]{1,12}) reads[\r]?$", re.MULTILINE)
+_MAPPED = values.row(r"\[M::worker_pipeline::[0-9.*]{1,40}\] mapped ([0-9]{1,12}) sequences")
+_PLACED = values.row(r"placed ([0-9]{1,12}) of ([0-9]{1,12}) reads")
 _THREADS = re.compile(r"^\[M::main\] CMD: [ -~]{0,200} -t ([0-9]{1,6})\b", re.MULTILINE)
 _ERROR = re.compile(r"^\[(?:E|ERROR)(?:::[a-z_]{1,40})?\S{0,40}\]? ?([ -~]{0,200})", re.MULTILINE)
 _CONDITIONS = {
-    "version": re.compile(r"^\[M::main\] Version: ([!-~]{1,40})[ \r]*$", re.MULTILINE),
+    "version": values.row(r"\[M::main\] Version: ([!-~]{1,40})"),
     "genome": re.compile(r"; total length: ([0-9]{1,15})[ \r]*$", re.MULTILINE),
     "threads": _THREADS,
-    "reads": re.compile(r"^placed [0-9]{1,12} of ([0-9]{1,12}) reads[\r]?$", re.MULTILINE),
+    "reads": values.row(r"placed [0-9]{1,12} of ([0-9]{1,12}) reads"),
 }
 
 

@@ -8,8 +8,6 @@ run before, started in the same way. Sizes go from 1 to 1 GiB, or as in a line `
 
 from __future__ import annotations
 
-import re
-
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, values
 
@@ -17,18 +15,10 @@ NEEDS = "mpi4py 4: python -m mpi4py.bench helloworld, then pingpong up to its la
 
 DEFAULT = (1, 2**30)  # bytes
 
-_HELLO = re.compile(
-    r"^Hello, World! I am process ([0-9]{1,9}) of ([0-9]{1,9}) on \S+\r?$", re.MULTILINE
-)
-_TITLE = re.compile(r"^# MPI PingPong Test[ \t\r]*$", re.MULTILINE)
-_HEADER = re.compile(
-    r"^# Size \[B\] +Bandwidth \[MB/s\] \| Time Mean \[s\] ± StdDev \[s\] +Samples[ \t\r]*$",
-    re.MULTILINE,
-)
-_ROW = re.compile(
-    r"^ *([0-9]{1,12}) +([0-9]\S*) \| ([0-9]\S*) ± ([0-9]\S*) +([0-9]{1,12})[ \t\r]*\n",
-    re.MULTILINE,
-)
+_HELLO = values.row(r"Hello, World! I am process ([0-9]{1,9}) of ([0-9]{1,9}) on \S+")
+_TITLE = values.row(r"# MPI PingPong Test")
+_HEADER = values.row(r"# Size \[B\] +Bandwidth \[MB/s\] \| Time Mean \[s\] ± StdDev \[s\] +Samples")
+_ROW = values.row(r" *([0-9]{1,12}) +([0-9]\S*) \| ([0-9]\S*) ± ([0-9]\S*) +([0-9]{1,12})", r"\n")
 
 
 def parse(text: str) -> list[Reading]:

@@ -14,10 +14,10 @@ from siteproof.parsers import Reading, values
 
 NEEDS = "mpi_together.py of Siteproof, up to its last line"
 
-_TITLE = re.compile(r"^# mpi_together (\w{1,20}), ([0-9]{1,7}) ranks\r?$", re.MULTILINE)
-_ROW = re.compile(r"^([a-z]\w{1,20}) ([0-9]\S{0,30}) (us|MB/s)((?: [a-z]+=\w+)*)\r?$", re.MULTILINE)
+_TITLE = values.row(r"# mpi_together (\w{1,20}), ([0-9]{1,7}) ranks")
+_ROW = values.row(r"([a-z]\w{1,20}) ([0-9]\S{0,30}) (us|MB/s)((?: [a-z]+=\w+)*)")
 _WRONG = re.compile(r"^wrong (\w{1,20}) ?(.{0,60})$", re.MULTILINE)
-_END = re.compile(r"^# end of ([0-9]{1,7}) values\r?$", re.MULTILINE)
+_END = values.row(r"# end of ([0-9]{1,7}) values")
 
 
 def parse(text: str) -> list[Reading]:

@@ -22,11 +22,11 @@ ROUNDING = Decimal("0.0051")  # of the loss, printed with two decimals
 DIGITS = Context(prec=9)  # as many as nuttcp prints of a rate
 
 _N = r"(\S{1,40})"
-_TEXT = re.compile(
-    rf"^ *{_N} MB / +{_N} sec = +{_N} Mbps +{_N} %TX +{_N} %RX"
+_TEXT = values.row(
+    rf" *{_N} MB / +{_N} sec = +{_N} Mbps +{_N} %TX +{_N} %RX"
     rf"(?: +(?:{_N} / +{_N} drop/pkt +{_N} %loss(?: +\S+ ms\w*Jitter.*)?"
-    rf"|(?:{_N} retrans)?(?: *\S+ [KM]?B-cwnd)? *\S+ msRTT))\r?\n",
-    re.MULTILINE,
+    rf"|(?:{_N} retrans)?(?: *\S+ [KM]?B-cwnd)? *\S+ msRTT))",
+    r"\n",
 )
 _KEYS = (
     "megabytes",

@@ -13,23 +13,19 @@ NEEDS = "the whole output of NWChem"
 SECONDS_AN_HOUR = 3600
 ROUNDING = Decimal("0.000001")  # hartree: of the parts' sum
 
-_TITLE = re.compile(
-    r"^ +Northwest Computational Chemistry Package \(NWChem\) ([!-~]{1,40})[ \r]*$", re.MULTILINE
-)
-_TASK = re.compile(r"^ Task +times +cpu: +\S{1,20}s +wall: +([0-9.]{1,20})s[ \r]*$", re.MULTILINE)
-_END = re.compile(r"^ Total times +cpu: +\S{1,20}s +wall: +([0-9.]{1,20})s[ \r]*$", re.MULTILINE)
-_ENERGIES = re.compile(
-    r"^ +(Total SCF|One-electron|Two-electron) energy = +(\S{1,40})[ \r]*$", re.MULTILINE
-)
-_REPULSION = re.compile(r"^ *Nuclear repulsion energy = +(\S{1,40})[ \r]*$", re.MULTILINE)
+_TITLE = values.row(r" +Northwest Computational Chemistry Package \(NWChem\) ([!-~]{1,40})")
+_TASK = values.row(r" Task +times +cpu: +\S{1,20}s +wall: +([0-9.]{1,20})s")
+_END = values.row(r" Total times +cpu: +\S{1,20}s +wall: +([0-9.]{1,20})s")
+_ENERGIES = values.row(r" +(Total SCF|One-electron|Two-electron) energy = +(\S{1,40})")
+_REPULSION = values.row(r" *Nuclear repulsion energy = +(\S{1,40})")
 _ERROR = re.compile(
     r"^ There is an error in|^ *[0-9]*:? ?(?:Received an Error|.{1,100}:Received)", re.M
 )
 _NOT_CONVERGED = "Calculation failed to converge"
 _CONDITIONS = {
-    "functions": re.compile(r"^ +functions +=[ ]+([0-9]{1,9})[ \r]*$", re.MULTILINE),
+    "functions": values.row(r" +functions +=[ ]+([0-9]{1,9})"),
     "basis": re.compile(r"^ +\* +([!-~]{1,40}) +on all atoms", re.MULTILINE),
-    "tasks": re.compile(r"^ +nproc +=[ ]+([0-9]{1,9})[ \r]*$", re.MULTILINE),
+    "tasks": values.row(r" +nproc +=[ ]+([0-9]{1,9})"),
     "version": _TITLE,
 }
 

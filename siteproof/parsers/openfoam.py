@@ -16,22 +16,19 @@ NEEDS = "the whole output of icoFoam"
 
 VELOCITIES = ("velocity_middle", "velocity_upper")  # in the order of the probes
 
-_CELLS = re.compile(r"^  nCells: ([0-9]{1,12})[ \r]*$", re.MULTILINE)
+_CELLS = values.row(r"  nCells: ([0-9]{1,12})")
 _SOLVER = re.compile(r"^Exec   : icoFoam\b(.*)$", re.MULTILINE)
 _BUILD = re.compile(r"^Build  : ([!-~]{1,60})", re.MULTILINE)
-_TASKS = re.compile(r"^nProcs : ([0-9]{1,9})[ \r]*$", re.MULTILINE)
-_STEP = re.compile(r"^Time = ([!-~]{1,30})[ \r]*$", re.MULTILINE)
-_CLOCK = re.compile(
-    r"^ExecutionTime = (\S{1,30}) s  ClockTime = ([0-9]{1,12}) s[ \r]*$", re.MULTILINE
+_TASKS = values.row(r"nProcs : ([0-9]{1,9})")
+_STEP = values.row(r"Time = ([!-~]{1,30})")
+_CLOCK = values.row(r"ExecutionTime = (\S{1,30}) s  ClockTime = ([0-9]{1,12}) s")
+_PROBES = values.row(
+    r"# +Probe +0 +1[ \r]*\n# +Time[ \r]*\n"
+    r" +(\S{1,30}) +\((\S{1,30}) \S{1,30} \S{1,30}\) +\((\S{1,30}) \S{1,30} \S{1,30}\)"
 )
-_PROBES = re.compile(
-    r"^# +Probe +0 +1[ \r]*\n# +Time[ \r]*\n"
-    r" +(\S{1,30}) +\((\S{1,30}) \S{1,30} \S{1,30}\) +\((\S{1,30}) \S{1,30} \S{1,30}\)[ \r]*$",
-    re.MULTILINE,
-)
-_ELAPSED = re.compile(r"^elapsed ([0-9.]{1,20}) s[\r]?$", re.MULTILINE)
+_ELAPSED = values.row(r"elapsed ([0-9.]{1,20}) s")
 _ERROR = re.compile(r"FOAM FATAL (?:IO )?ERROR ?:[ \r]*\n?[ ]*([ -~]{0,200})")
-_END = re.compile(r"^End[ \r]*$", re.MULTILINE)
+_END = values.row(r"End")
 SECOND = Decimal(2)  # a clock that counts whole seconds, at both ends
 
 

@@ -29,18 +29,15 @@ METRICS = {
 }
 DEFAULT = (0, 4194304)  # bytes; some versions begin with 1
 
-_TITLE = re.compile(
-    r"^# OSU MPI(-[A-Z]{1,10})? ([ -~]{1,60}) Test +v?([0-9][0-9.]{0,10})[ \t\r]*$", re.MULTILINE
-)
+_TITLE = values.row(r"# OSU MPI(-[A-Z]{1,10})? ([ -~]{1,60}) Test +v?([0-9][0-9.]{0,10})")
 _BUFFERS = re.compile(
     r"^# Send Buffer on (\w{1,20})\b.{0,10} Receive Buffer on (\w{1,20})\b", re.MULTILINE
 )
-_HEADER = re.compile(
-    r"^# Size +(?:(?:Avg )?(Latency) ?\((\S+)\)|(Bandwidth) \((\S+)\))( +Validation)?[ \t\r]*$",
-    re.MULTILINE,
+_HEADER = values.row(
+    r"# Size +(?:(?:Avg )?(Latency) ?\((\S+)\)|(Bandwidth) \((\S+)\))( +Validation)?"
 )
-_ROW = re.compile(r"^([0-9]{1,12})[ \t]+(\S+)(?:[ \t]+(Pass|Fail))?[ \t\r]*\n", re.MULTILINE)
-_BARRIER = re.compile(r"^# Avg Latency\(us\)[ \t\r]*\n[ \t]*(\S+)[ \t\r]*\n", re.MULTILINE)
+_ROW = values.row(r"([0-9]{1,12})[ \t]+(\S+)(?:[ \t]+(Pass|Fail))?", r"\n")
+_BARRIER = values.row(r"# Avg Latency\(us\)[ \t\r]*\n[ \t]*(\S+)", r"\n")
 _WRONG = re.compile(r".*VALIDATION ERROR.*")
 _FAILED = re.compile(r"This test requires .*")
 

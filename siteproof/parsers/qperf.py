@@ -30,7 +30,7 @@ UNITS = {
 
 _TEST = re.compile(r"([a-z_]{1,30}):")
 _VALUE = re.compile(r"(\w{1,30}) = (.{1,80})")
-_VERSION = re.compile(r"^    rem_qperf +=  (\S{1,20})\r?\n", re.MULTILINE)
+_VERSION = values.row(r"    rem_qperf +=  (\S{1,20})", r"\n")
 
 
 def parse(text: str) -> list[Reading]:

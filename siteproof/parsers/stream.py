@@ -13,9 +13,7 @@ NEEDS = "STREAM 5.10, of one run"
 KERNELS = {"Copy": 2, "Scale": 2, "Add": 3, "Triad": 3}  # arrays that STREAM counts
 MIN_TICKS = 20  # STREAM's own demand
 
-_RATE = re.compile(
-    r"^(Copy|Scale|Add|Triad):[ \t]+(\S+)[ \t]+\S+[ \t]+(\S+)[ \t]+\S+[ \t\r]*$", re.MULTILINE
-)
+_RATE = values.row(r"(Copy|Scale|Add|Triad):[ \t]+(\S+)[ \t]+\S+[ \t]+(\S+)[ \t]+\S+")
 _TICKS = re.compile(r"\(= (-?[0-9]{1,18}) clock ticks\)")
 _CONDITIONS = {
     "version": re.compile(r"STREAM version \$Revision: ([0-9.]{1,20}) \$"),

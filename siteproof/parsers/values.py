@@ -19,6 +19,11 @@ from siteproof.parsers import Reading
 _REQUESTED = re.compile(r"^sizes ([0-9]{1,12}):([0-9]{1,12})\r?$", re.MULTILINE)
 
 
+def row(pattern: str, end: str = "$") -> re.Pattern[str]:
+    """The pattern of a line, which may end in blanks. end: a line feed, where a line may be cut."""
+    return re.compile(rf"^{pattern}[ \t\r]*{end}", re.MULTILINE)
+
+
 def requested(text: str, tool: str, default: tuple[int, int]) -> tuple[int, int]:
     """The first and the last size (bytes) that the tool had to measure. Raises OutputError."""
     found = _REQUESTED.findall(text)
