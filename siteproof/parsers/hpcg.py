@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from decimal import Decimal
 
 from siteproof.errors import OutputError
@@ -75,10 +76,6 @@ def conditions(text: str) -> dict[str, str]:
 
 def _lines(text: str) -> dict[str, str]:
     """KEY=VALUE lines; of a key that is there more than once, as of each grid level, none."""
-    found: dict[str, str] = {}
-    several = set()
-    for key, value in _LINE.findall(text):
-        if key in found:
-            several.add(key)
-        found[key] = value
-    return {key: value for key, value in found.items() if key not in several}
+    found = _LINE.findall(text)
+    times = Counter(key for key, _ in found)
+    return {key: value for key, value in found if times[key] == 1}

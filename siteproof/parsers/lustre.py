@@ -99,13 +99,16 @@ def _servers(connected: Iterable[str]) -> Reading:
 
 def _fullness(answers: Sequence[str], inodes: Sequence[str]) -> list[Reading]:
     """In per cent, the fullest targets of each kind; disabled: those that take nothing new."""
-    sizes = [match for match in map(_SIZES.fullmatch, answers) if match]
-    found = []
-    for metric, kind in (("fullest", "OST"), ("fullest_mdt", "MDT")):
-        if each := [int(match[2]) for match in sizes if match[3] == kind]:
-            found.append(Reading(metric, Decimal(max(each)), "%"))
-    if each := [int(match[2]) for match in map(_SIZES.fullmatch, inodes) if match]:
-        found.append(Reading("fullest_inodes", Decimal(max(each)), "%"))
+    sizes, of_inodes = (
+        [match for match in map(_SIZES.fullmatch, printed) if match]
+        for printed in (answers, inodes)
+    )
+    used = {
+        "fullest": [int(match[2]) for match in sizes if match[3] == "OST"],
+        "fullest_mdt": [int(match[2]) for match in sizes if match[3] == "MDT"],
+        "fullest_inodes": [int(match[2]) for match in map(_SIZES.fullmatch, inodes) if match],
+    }
+    found = [Reading(metric, Decimal(max(each)), "%") for metric, each in used.items() if each]
     disabled = {
         match[1]: "inactive" if match[2].startswith("inactive") else match[2]
         for match in map(_DOWN.fullmatch, answers)

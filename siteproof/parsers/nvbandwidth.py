@@ -90,9 +90,10 @@ def _readings(name: str, case: jsontext.Object, gpus: list[str]) -> list[Reading
         raise OutputError(why[:QUOTE].strip(), "generic")
     if not str(case.get("bandwidth_description", "")).endswith("bandwidth (GB/s)"):
         raise OutputError(f"{TOOL}: {name} is not in GB/s")
+    what = f"{TOOL}: a value of {name}"
     found = [
-        Reading(TESTS[name], values.positive(f"{TOOL}: {name} of GPU {gpu}", cell), "GB/s", dims)
-        for gpu, dims, cell in _cells(name, case.get("bandwidth_matrix"), gpus)
+        Reading(TESTS[name], values.positive(what, cell), "GB/s", dims)
+        for dims, cell in _cells(name, case.get("bandwidth_matrix"), gpus)
         if cell != NONE
     ]
     total = sum(Decimal(reading.value) for reading in found)
@@ -102,8 +103,8 @@ def _readings(name: str, case: jsontext.Object, gpus: list[str]) -> list[Reading
     return found
 
 
-def _cells(name: str, matrix: object, gpus: list[str]) -> Iterator[tuple[str, dict[str, str], str]]:
-    """The GPU of the column, the dimensions, and the cell. Raises OutputError."""
+def _cells(name: str, matrix: object, gpus: list[str]) -> Iterator[tuple[dict[str, str], str]]:
+    """Dimensions and cells. Raises OutputError."""
     rows = gpus if TESTS[name] == "between" else [""]
     shape = [len(row) for row in matrix] if isinstance(matrix, list) else []
     if shape != [len(gpus)] * len(rows):
@@ -112,4 +113,4 @@ def _cells(name: str, matrix: object, gpus: list[str]) -> Iterator[tuple[str, di
         for column, cell in zip(gpus, cells, strict=True):
             if row != column:
                 dims = {"gpu": row, "peer_gpu": column} if row else {"gpu": column}
-                yield column, dims, str(cell)
+                yield dims, str(cell)

@@ -8,7 +8,6 @@ which the round goes on without its answer. All probes of a round run at the sam
 from __future__ import annotations
 
 import http.client
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,6 @@ from queue import Empty, SimpleQueue
 from urllib.parse import urljoin, urlsplit
 
 from siteproof.parsers import service
-from siteproof.parsers.service import Report
 from siteproof.record import session_numbers
 from siteproof.record.availability_log import ProbeResult
 from siteproof.record.clocks import BOUND
@@ -121,10 +119,11 @@ def use(site: Site, name: str, seconds: float) -> None:
     The test runs in a process of its own: when its time is over it is ended, and its guardian
     removes what it has created.
     """
-    folder = Path(tempfile.mkdtemp(prefix="siteproof-probe-"))
-    try:
+    with tempfile.TemporaryDirectory(
+        prefix="siteproof-probe-", ignore_cleanup_errors=True
+    ) as folder:
         mark = steps.mark(session_numbers.new_name(datetime.now(UTC)), name)
-        file = folder / "service.json"
+        file = Path(folder, "service.json")
         file.write_text(runner.written(site, name, mark))
         with tempfile.TemporaryFile() as records:
             subprocess.run(
@@ -136,13 +135,7 @@ def use(site: Site, name: str, seconds: float) -> None:
                 check=False,
             )
             records.seek(0)
-            _must_be_good(service.report(records.read(MAX_OUTPUT).decode("utf-8", "replace")))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _must_be_good(found: Report) -> None:
-    """Raises NotUp for the first step that failed, and where the test did not end."""
+            found = service.report(records.read(MAX_OUTPUT).decode("utf-8", "replace"))
     for step in found.steps:
         if step.failed:
             raise NotUp(f"{step.name}: {step.why} ({step.status})")

@@ -273,38 +273,28 @@ class _Launch:
     def _listing(self) -> Listing:
         """All servers of this test, as the cloud shows them now; in several answers if it must."""
         begun = time.monotonic()
+        query = {"name": f"^{self.job.mark}-", "limit": f"{PAGE}"}
+        found: dict[str, Instance] = {}
         try:
-            return self._all_pages()
+            for answers in range(1, MAX_ANSWERS + 1):
+                answer = self._cloud.api.compute.get("/servers/detail", params=query)
+                servers, more = _servers(answer)
+                found |= self._instances(servers)
+                if not more or not servers:
+                    return Listing(time.monotonic(), found, whole=answers == 1)
+                query["marker"] = f"{servers[-1].get('id')}"
+            raise StepFailed(f"a listing of more than {MAX_ANSWERS} answers")
         finally:
             now = time.monotonic()
             self._next_listing = now + max(POLL, (SHARE - 1) * (now - begun))
 
-    def _all_pages(self) -> Listing:
-        found: dict[str, Instance] = {}
-        marker: str | None = None
-        for answers in range(1, MAX_ANSWERS + 1):
-            servers, more = self._page(marker)
-            for one in servers:
-                match = self._name.fullmatch(f"{one.get('name')}")
-                if match and _ID.fullmatch(f"{one.get('id')}"):
-                    found[one["id"]] = _instance(int(match[1]), one)
-            if not more or not servers:
-                return Listing(time.monotonic(), found, whole=answers == 1)
-            marker = f"{servers[-1].get('id')}"
-        raise StepFailed(f"a listing of more than {MAX_ANSWERS} answers")
-
-    def _page(self, marker: str | None) -> tuple[list[dict[str, Any]], bool]:
-        """The servers of one answer, and whether there are more."""
-        query = {"name": f"^{self.job.mark}-", "limit": PAGE}
-        answer = self._cloud.api.compute.get(
-            "/servers/detail", params=query | ({"marker": marker} if marker else {})
-        )
-        raise_from_response(answer)
-        body = answer.json()
-        servers = body.get("servers")
-        if not isinstance(servers, list):
-            raise StepFailed("the answer has no 'servers'")
-        return [one for one in servers if isinstance(one, dict)], bool(body.get("servers_links"))
+    def _instances(self, servers: list[dict[str, Any]]) -> dict[str, Instance]:
+        found = {}
+        for one in servers:
+            match = self._name.fullmatch(f"{one.get('name')}")
+            if match and _ID.fullmatch(f"{one.get('id')}"):
+                found[one["id"]] = _instance(int(match[1]), one)
+        return found
 
     def remove(self) -> None:
         """Delete all servers at once, then the networks, and read that they are gone."""
@@ -332,6 +322,16 @@ class _Launch:
         faults = [one.fault for one in self.seen.last.instances.values() if one.fault]
         every = Counter([*self.refused.values(), *faults]) + self.noted
         return [f"{number} x {why}" for why, number in every.most_common(_MAX_REASONS)]
+
+
+def _servers(answer: Any) -> tuple[list[dict[str, Any]], bool]:
+    """The servers of one answer, and whether there are more. Raises StepFailed."""
+    raise_from_response(answer)
+    body = answer.json()
+    servers = body.get("servers")
+    if not isinstance(servers, list):
+        raise StepFailed("the answer has no 'servers'")
+    return [one for one in servers if isinstance(one, dict)], bool(body.get("servers_links"))
 
 
 def _remove_networks(cloud: Cloud, networks: list[str]) -> None:

@@ -10,8 +10,7 @@ import re
 import shutil
 import ssl
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -138,12 +137,10 @@ class Collection(transfers.Client):
         if collections.exists(self._path(name)):
             collections.remove(self._path(name), force=True)
 
-    @contextmanager
-    def _opened(self, name: str, mode: str) -> Iterator[Any]:
+    def _opened(self, name: str, mode: str) -> Any:
         """A data object as a file. The library's redirection to another server is off."""
         objects, path = self._session.data_objects, self._path(self._job.mark, name)
-        with objects.open(path, mode, auto_close=False, allow_redirect=False) as far:
-            yield far
+        return objects.open(path, mode, auto_close=False, allow_redirect=False)
 
 
 def explain(error: Exception) -> Exception:

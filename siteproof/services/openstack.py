@@ -182,7 +182,7 @@ def _image(trial: _Trial) -> None:
             container_format="bare",
             visibility="private",
         )
-        image = _active(trial, made)
+        image = trial.cloud.becomes(trial.api.image.get_image, made, "active")
         known = image.hash_algo in HASHES
         kind, found = (image.hash_algo, image.hash_value) if known else ("md5", image.checksum)
         if found != transfers.checksum(file.path, kind):
@@ -194,15 +194,6 @@ def _image(trial: _Trial) -> None:
     with trial.step("image_delete"):
         trial.api.image.delete_image(image)
         _until_gone(trial, "images", image.id)
-
-
-def _active(trial: _Trial, image: Any) -> Any:
-    """An image, once it is active."""
-    return trial.cloud.until(
-        lambda: trial.api.image.get_image(image.id),
-        lambda seen: seen.status == "active",
-        bad=("killed", "deleted", "pending_delete"),
-    )
 
 
 def _download(trial: _Trial, image: Any, most: int) -> str:
@@ -246,7 +237,7 @@ def _port(trial: _Trial, server: Any) -> Any:
             raise StepFailed(f"a server has {len(found)} ports on the network")
         return found[0]
 
-    return trial.cloud.until(look, lambda seen: seen.status == "ACTIVE", bad=("error",))
+    return trial.cloud.until(look, lambda seen: seen.status == "ACTIVE")
 
 
 def _launch(trial: _Trial) -> None:
@@ -278,7 +269,7 @@ def _snapshot(trial: _Trial) -> None:
             guest.write(change)
     with trial.step("snapshot"):
         made = trial.api.compute.create_server_image(server, trial.name("snapshot"))
-        image = _active(trial, made)
+        image = trial.cloud.becomes(trial.api.image.get_image, made, "active")
         if not image.size:
             raise StepFailed("the snapshot is empty")
         trial.cloud.server_is(server, "ACTIVE")
@@ -296,11 +287,11 @@ def _volume(trial: _Trial) -> None:
         more = {"volume_type": trial.service.volume_type} if trial.service.volume_type else {}
         size = max(1, round(trial.service.volume_size.to("GiB")))
         made = api.create_volume(name=trial.name("volume"), size=size, **more)
-        volume = _volume_is(trial, made, "available")
+        volume = trial.cloud.becomes(api.get_volume, made, "available")
     for step, server in (("volume_attach", trial.first), ("volume_elsewhere", trial.second)):
         with trial.step(step):
             trial.api.compute.create_volume_attachment(server, volume)
-            volume = _volume_is(trial, volume, "in-use")
+            volume = trial.cloud.becomes(api.get_volume, volume, "in-use")
             if [one.get("server_id") for one in volume.attachments] != [server.id]:
                 raise StepFailed("the volume is not attached to the server")
         if guest := trial.guest(server):
@@ -308,21 +299,15 @@ def _volume(trial: _Trial) -> None:
                 guest.volume(f"{volume.id}", data, write=step == "volume_attach")
         with trial.step(f"{step}_end"):
             trial.api.compute.delete_volume_attachment(server, volume)
-            volume = _volume_is(trial, volume, "available")
+            volume = trial.cloud.becomes(api.get_volume, volume, "available")
     with trial.step("volume_snapshot"):
-        kept = api.create_snapshot(volume_id=volume.id, name=trial.name("snapshot"))
-        kept = trial.cloud.until(
-            lambda: api.get_snapshot(kept.id),
-            lambda seen: seen.status == "available",
-            bad=("error",),
-        )
+        started = api.create_snapshot(volume_id=volume.id, name=trial.name("snapshot"))
+        kept = trial.cloud.becomes(api.get_snapshot, started, "available")
     with trial.step("volume_delete"):
-        for kind, delete, one in (
-            ("volume snapshots", api.delete_snapshot, kept),
-            ("volumes", api.delete_volume, volume),
-        ):
-            delete(one)
-            _until_gone(trial, kind, one.id)
+        api.delete_snapshot(kept)
+        _until_gone(trial, "volume snapshots", kept.id)
+        api.delete_volume(volume)
+        _until_gone(trial, "volumes", volume.id)
 
 
 def _until_gone(trial: _Trial, kind: str, key: str) -> None:
@@ -332,14 +317,6 @@ def _until_gone(trial: _Trial, kind: str, key: str) -> None:
     )
     if left:
         raise StepFailed(fault(left[0]))
-
-
-def _volume_is(trial: _Trial, volume: Any, status: str) -> Any:
-    return trial.cloud.until(
-        lambda: trial.api.block_storage.get_volume(volume.id),
-        lambda seen: seen.status == status,
-        bad=("error", "error_deleting", "error_extending", "error_restoring"),
-    )
 
 
 def _move(trial: _Trial) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -116,6 +116,11 @@ def _stands(shell: Ssh) -> bool:
 PAUSE = 0.5  # seconds between two looks at a state: the resolution of all times
 ANSWER = 64 * (1 << 20)  # bytes of an answer; 1000 servers in detail are 3 MB
 MAX_THINGS = 20_000  # things of a kind that are looked at
+# Of a server, a port, an image, a volume or its snapshot.
+BAD = (
+    *("error", "killed", "deleted", "pending_delete"),
+    *("error_deleting", "error_extending", "error_restoring"),
+)
 FAKE = "FAKE CONSOLE OUTPUT"  # what nova's fake driver gives as each server's console
 _PUBLIC = ("username", "project", "user_domain", "project_domain", "region")
 _LATE = (exceptions.ResourceTimeout, auth_errors.ConnectTimeout, requests.Timeout)
@@ -179,9 +184,7 @@ class Cloud:
             made.session.session.mount(scheme, _Limited())
         return made
 
-    def until(
-        self, look: Callable[[], Any], done: Callable[[Any], bool], *, bad: Iterable[str] = ()
-    ) -> Any:
+    def until(self, look: Callable[[], Any], done: Callable[[Any], bool]) -> Any:
         """Look at a thing until it is as it should be; it fails in a state that is bad.
 
         The time limit is the step's. Raises StepFailed.
@@ -190,9 +193,8 @@ class Cloud:
             seen = look()
             if done(seen):
                 return seen
-            status = f"{getattr(seen, 'status', '')}".lower()
-            if status in bad:
-                raise StepFailed(f"{fault(seen)}")
+            if f"{getattr(seen, 'status', '')}".lower() in BAD:
+                raise StepFailed(fault(seen))
             time.sleep(PAUSE)
 
     def server_is(self, server: Any, status: str) -> Any:
@@ -200,8 +202,11 @@ class Cloud:
         return self.until(
             lambda: self.api.compute.get_server(server.id),
             lambda seen: seen.status == status and not seen.task_state,
-            bad=("error",),
         )
+
+    def becomes(self, get: Callable[[str], Any], thing: Any, status: str) -> Any:
+        """Wait for the status of another thing than a server. get: as it is now, by its id."""
+        return self.until(lambda: get(thing.id), lambda seen: seen.status == status)
 
     def hypervisor(self, server: Any) -> str:
         """fake; the type, to those who may see it; else 'not shown'."""

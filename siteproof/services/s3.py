@@ -71,7 +71,7 @@ class Bucket(transfers.Client):
     protocol = "s3"
 
     def __init__(self, job: Job) -> None:
-        self._job = job
+        self._job, self._name = job, job.service.bucket
         self.tool = f"minio {version('minio')}"
 
     @cached_property
@@ -94,10 +94,6 @@ class Bucket(transfers.Client):
             region=pairs.get("region"),
             http_client=pool,
         )
-
-    @property
-    def _name(self) -> str:
-        return self._job.service.bucket
 
     def login(self) -> None:
         """Look at the bucket."""
@@ -125,7 +121,9 @@ class Bucket(transfers.Client):
         for file in files:
             object_ = self._s3.stat_object(self._name, f"{self._job.mark}/{file.path.name}")
             tags[file] = (object_.etag or "").lower()
-            if not _MD5.fullmatch(tags[file]) or _encrypted(object_):
+            # With a key of KMS it is no MD5 of the content, though it looks like one.
+            encryption = (object_.metadata or {}).get("x-amz-server-side-encryption", "")
+            if not _MD5.fullmatch(tags[file]) or "aws:kms" in encryption:
                 return None
         return [file.path.name for file, tag in tags.items() if tag != etag(file.path)]
 
@@ -139,10 +137,10 @@ class Bucket(transfers.Client):
         """Remove all whose names begin with a folder of ours; what is gone is no error."""
         for upload in self._uploads(f"{name}/"):
             self._s3._abort_multipart_upload(self._name, upload.object_name, upload.upload_id)
-        objects = [
-            DeleteObject(found.object_name or "", _version(found))
-            for found in self._objects(f"{name}/")
-        ]
+        objects = []
+        for one in self._objects(f"{name}/"):
+            version_id = None if one.version_id == "null" else one.version_id
+            objects.append(DeleteObject(one.object_name or "", version_id))
         for error in self._s3.remove_objects(self._name, objects):
             raise StepFailed(f"{error.code}: {error.message} (remove)")
 
@@ -177,15 +175,6 @@ def etag(path: Path) -> str:
         return sums[0].hexdigest()
     whole = hashlib.md5(b"".join(one.digest() for one in sums), usedforsecurity=False)
     return f"{whole.hexdigest()}-{len(sums)}" if sums else whole.hexdigest()
-
-
-def _encrypted(found: Object) -> bool:
-    """Whether its ETag is no MD5 of its content, though it looks like one."""
-    return "aws:kms" in (found.metadata or {}).get("x-amz-server-side-encryption", "")
-
-
-def _version(found: Object) -> str | None:
-    return found.version_id if found.version_id != "null" else None
 
 
 def explain(error: Exception) -> Exception:
