@@ -97,8 +97,9 @@ def fields(tool: str, printed: Sequence[str]) -> Fields:
     kind, _, of = tool.partition(".")
     if kind not in READERS:
         raise OutputError("no reader of this tool")
+    reader, _ = READERS[kind]
     found: Fields = {}
-    for name, value in READERS[kind](printed, _name(of)):
+    for name, value in reader(printed, _name(of)):
         if value:
             found.setdefault(name[: lines.LONGEST], value[: lines.LONGEST])
     if not found:
@@ -289,33 +290,22 @@ def _name(text: str) -> str:
     return _PART.sub("_", text)[:60]
 
 
-READERS: dict[str, Callable[[Sequence[str], str], Pairs]] = {
-    "lldp": _lldp,
-    "raid": _raid,
-    "smart": _smart,
-    "nvidia": _nvidia,
-    "rocm": _rocm,
-    "ceph": _ceph,
-    "lustre": _lustre,
-    "names": _names,
-    "bmc": _bmc,
-    "racadm": _racadm,
+# By tool, its reader, and the fields that are missing if its output is not understood.
+READERS: dict[str, tuple[Callable[[Sequence[str], str], Pairs], str]] = {
+    "lldp": (_lldp, "lldp"),
+    "raid": (_raid, "raid.controller"),
+    "smart": (_smart, "disk.smart"),
+    "nvidia": (_nvidia, "gpu"),
+    "rocm": (_rocm, "gpu"),
+    "ceph": (_ceph, "server.ceph"),
+    "lustre": (_lustre, "server.lustre"),
+    "names": (_names, "dns"),
+    "bmc": (_bmc, "bmc"),
+    "racadm": (_racadm, "bios.setting"),
 }
 
 
 MAX_FIELDS = 50_000  # no node has as many, and no broken one fills the memory
-
-COVERED = {  # the fields that are missing if a tool's output is not understood
-    "bmc": "bmc",
-    "ceph": "server.ceph",
-    "lustre": "server.lustre",
-    "names": "dns",
-    "nvidia": "gpu",
-    "racadm": "bios.setting",
-    "raid": "raid.controller",
-    "rocm": "gpu",
-    "smart": "disk.smart",
-}
 
 _FIELD = re.compile(r"field (\S+) =(?: (.*))?")
 _RAW = re.compile(r"raw (\S{1,40})(?: (.*))?")
@@ -353,5 +343,6 @@ def _of_tools(text: str) -> tuple[dict[str, str], dict[str, str]]:
         try:
             found |= fields(tool, of_tool)
         except OutputError as error:
-            strange[COVERED.get(tool.partition(".")[0], tool)] = str(error)
+            _, covered = READERS.get(tool.partition(".")[0], (None, tool))
+            strange[covered] = str(error)
     return found, strange

@@ -120,8 +120,6 @@ def _result(text: str) -> Object:
         if first.startswith("iperf3: "):
             raise OutputError(first[:LONGEST], "generic") from None
         raise
-    if "event" in result:
-        raise OutputError("iperf3: an object an event, as --json-stream prints them")
     if rest:
         raise OutputError("iperf3: more than one output in one file")
     if "error" in result:

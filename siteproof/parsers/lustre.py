@@ -99,10 +99,7 @@ def _servers(connected: Iterable[str]) -> Reading:
 
 def _fullness(answers: Sequence[str], inodes: Sequence[str]) -> list[Reading]:
     """In per cent, the fullest targets of each kind; disabled: those that take nothing new."""
-    sizes, of_inodes = (
-        [match for match in map(_SIZES.fullmatch, printed) if match]
-        for printed in (answers, inodes)
-    )
+    sizes = [match for match in map(_SIZES.fullmatch, answers) if match]
     used = {
         "fullest": [int(match[2]) for match in sizes if match[3] == "OST"],
         "fullest_mdt": [int(match[2]) for match in sizes if match[3] == "MDT"],
