@@ -76,8 +76,7 @@ def _targets(listed: Iterable[str], answers: Iterable[str]) -> list[Reading]:
             raise OutputError("lustre: a line of lfs osts is not a target")
     if not states:
         raise OutputError("lustre: lfs osts names no target")
-    sizes = filter(None, map(_SIZES.fullmatch, answers))
-    answered = {match[1] for match in sizes if match[3] == "OST"}
+    answered = {match[1] for match in _matches(_SIZES, answers) if match[3] == "OST"}
     if answered - states.keys():
         raise OutputError("lustre: lfs df names a target that lfs osts does not")
     down = {name: "does not answer" for name in states if name not in answered}
@@ -86,9 +85,13 @@ def _targets(listed: Iterable[str], answers: Iterable[str]) -> list[Reading]:
     return [count("osts", len(states)), up, *_named("down", "ost", down)]
 
 
+def _matches(pattern: re.Pattern[str], printed: Iterable[str]) -> list[re.Match[str]]:
+    return [match for match in map(pattern.fullmatch, printed) if match]
+
+
 def _servers(connected: Iterable[str]) -> Reading:
     """How many servers have how many targets, the most targets first."""
-    found = [match for match in map(_SERVER.fullmatch, connected) if match]
+    found = _matches(_SERVER, connected)
     if not found:
         raise OutputError("lustre: lctl names no server of a target")
     of_server = Counter(server for _, server in {(one[1], one[2]) for one in found})
@@ -99,18 +102,16 @@ def _servers(connected: Iterable[str]) -> Reading:
 
 def _fullness(answers: Sequence[str], inodes: Sequence[str]) -> list[Reading]:
     """In per cent, the fullest targets of each kind; disabled: those that take nothing new."""
-    sizes = [match for match in map(_SIZES.fullmatch, answers) if match]
+    sizes = _matches(_SIZES, answers)
     used = {
         "fullest": [int(match[2]) for match in sizes if match[3] == "OST"],
         "fullest_mdt": [int(match[2]) for match in sizes if match[3] == "MDT"],
-        "fullest_inodes": [int(match[2]) for match in map(_SIZES.fullmatch, inodes) if match],
+        "fullest_inodes": [int(match[2]) for match in _matches(_SIZES, inodes)],
     }
     found = [Reading(metric, Decimal(max(each)), "%") for metric, each in used.items() if each]
-    disabled = {
-        match[1]: "inactive" if match[2].startswith("inactive") else match[2]
-        for match in map(_DOWN.fullmatch, answers)
-        if match and match[1] != "filesystem_summary"
-    }
+    down = _matches(_DOWN, answers)
+    disabled = {match[1]: match[2].removesuffix(" device") for match in down}
+    disabled.pop("filesystem_summary", None)
     disabled |= {
         match[1]: f"takes no new objects ({match[4]})"
         for match in sizes

@@ -129,8 +129,8 @@ def _options_of_run(text: str) -> dict[str, str]:
     # The words of the command, of which quotes are no part: -W 30, -W=30, -W30, -FW 30.
     words = re.findall(r"""(?<!\S)(?:'([^']*)'|"([^"]*)"|(\S+))""", commands[0])
     rest = map("".join, words)
-    for word in rest:
-        option = _OPTION.fullmatch(word)
+    for argument in rest:
+        option = _OPTION.fullmatch(argument)
         if option is None:
             continue
         flags, letter, value = option.groups()

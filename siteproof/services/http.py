@@ -9,10 +9,11 @@ import http.client
 import platform
 import re
 import select
+import shutil
 import socket
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO
 from urllib.parse import unquote, urlsplit
@@ -71,15 +72,8 @@ class Http(transfers.Client):
     def get(self, names: Sequence[str], into: Path) -> None:
         """Read files, one after the other."""
         for name in names:
-            with (
-                (into / name).open("wb") as out,
-                self._opened("GET", f"{self._job.mark}/{name}") as response,
-            ):
-                web.succeed(Answer(response.status, {}, b""), "GET")
-                while part := response.read(MEBI):
-                    out.write(part)
-                if response.length:
-                    raise http.client.IncompleteRead(b"", response.length)
+            with (into / name).open("wb") as out:
+                self.ask("GET", f"{self._job.mark}/{name}", into=out)
 
     def names(self) -> list[str]:
         """What is ours in the folder."""
@@ -103,30 +97,12 @@ class Http(transfers.Client):
         name: str,
         body: bytes | IO[bytes] | None = None,
         depth: int | None = None,
+        into: IO[bytes] | None = None,
     ) -> Answer:
-        """One request of what is below the folder. Raises StepFailed; TimeoutError."""
-        with self._opened(method, name, body, depth) as response:
-            content = response.read(ANSWER)
-            if response.length:
-                self._open.close()  # the rest of the answer would be the next one
-                self._client = None
-            return Answer(response.status, {}, content)
+        """One request of what is below the folder. into: takes the whole body of a 2xx answer.
 
-    def _folder_is(self, depth: int) -> Answer:
-        """What the service answers about the folder, with or without WebDAV. Raises StepFailed."""
-        answer = self.ask("PROPFIND", "", _QUOTA, depth)
-        if answer.status in _NO_DAV:
-            answer = self.ask("GET", "")
-        return web.succeed(answer, "of the folder")
-
-    @contextmanager
-    def _opened(
-        self,
-        method: str,
-        name: str,
-        body: bytes | IO[bytes] | None = None,
-        depth: int | None = None,
-    ) -> Iterator[http.client.HTTPResponse]:
+        Raises StepFailed; TimeoutError.
+        """
         headers = {"Host": self._url.netloc, "User-Agent": "siteproof", **self._login()}
         if depth is not None:
             headers |= {"Depth": f"{depth}", "Content-Type": "application/xml"}
@@ -136,7 +112,24 @@ class Http(transfers.Client):
         # A service that refuses a file answers before it has all of it.
         with suppress(BrokenPipeError, ConnectionResetError):
             client.request(method, self._folder + name, body, headers)
-        yield client.getresponse()
+        response = client.getresponse()
+        if into:
+            web.succeed(Answer(response.status, {}, b""), method)
+            shutil.copyfileobj(response, into, MEBI)
+            if response.length:
+                raise http.client.IncompleteRead(b"", response.length)
+        content = response.read(ANSWER)
+        if response.length:
+            self._open.close()  # the rest of the answer would be the next one
+            self._client = None
+        return Answer(response.status, {}, content)
+
+    def _folder_is(self, depth: int) -> Answer:
+        """What the service answers about the folder, with or without WebDAV. Raises StepFailed."""
+        answer = self.ask("PROPFIND", "", _QUOTA, depth)
+        if answer.status in _NO_DAV:
+            answer = self.ask("GET", "")
+        return web.succeed(answer, "of the folder")
 
     def _connected(self) -> http.client.HTTPConnection:
         """The connection; a new one if the service has closed it."""

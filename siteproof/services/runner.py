@@ -318,7 +318,10 @@ class _Guardian:
             for stream in (0, 1, 2):  # they would keep the job's files open
                 os.dup2(null, stream)
             os.close(ready)
-            words = self._all_words()
+            data = b""
+            while part := os.read(self._reading, 4096):  # until the tested process lets go, or ends
+                data += part
+            words = data.decode().split()
             if words[-1:] != ["done"]:
                 for child in words[-1:]:
                     with suppress(ProcessLookupError, PermissionError, ValueError):
@@ -331,13 +334,6 @@ class _Guardian:
                 shutil.rmtree(again.scratch, ignore_errors=True)
         finally:
             os._exit(0)
-
-    def _all_words(self) -> list[str]:
-        """What the tested process has written until it let go, or ended."""
-        data = b""
-        while part := os.read(self._reading, 4096):
-            data += part
-        return data.decode().split()
 
 
 def _elsewhere(job: Job) -> Job:

@@ -65,9 +65,9 @@ class Cluster:
     stated: Mapping[str, Hardware] = field(default_factory=dict)
     features: Mapping[str, Collection[str]] = field(default_factory=dict)
 
-    def has(self, setting: str, word: str) -> bool:
-        """Whether a setting of slurm.conf has a word, whatever its case."""
-        return word.lower() in self.settings.get(setting, "").lower()
+    def has(self, setting: str, part: str) -> bool:
+        """Whether a setting of slurm.conf has a part, whatever its case."""
+        return part.lower() in self.settings.get(setting, "").lower()
 
     def number(self, setting: str) -> int:
         """The number with which a setting begins; 0 where it has none."""
@@ -145,15 +145,15 @@ def _these(*batches: Batch) -> Callable[[Cluster], Sequence[Batch]]:
     return lambda cluster: batches
 
 
-def _with(setting: str, word: str) -> Callable[[Cluster], str]:
-    """Why a case is not tried: a setting has a word."""
-    return lambda c: f"{setting} is {c.settings.get(setting)}" if c.has(setting, word) else ""
+def _with(setting: str, part: str) -> Callable[[Cluster], str]:
+    """Why a case is not tried: a setting has a part."""
+    return lambda c: f"{setting} is {c.settings.get(setting)}" if c.has(setting, part) else ""
 
 
 def _without_both(
     one: tuple[str, str], other: tuple[str, str], what: str
 ) -> Callable[[Cluster], str]:
-    """Why a case is not tried: neither setting has its word, so Slurm is not configured for it."""
+    """Why a case is not tried: neither setting has its part, so Slurm is not configured for it."""
     why = f"Slurm is not configured to {what}"
     return lambda c: "" if c.has(*one) or c.has(*other) else why
 

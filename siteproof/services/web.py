@@ -215,8 +215,7 @@ def test(job: Job, steps: Steps) -> None:
         if answer.status != job.service.http_status:
             raise StepFailed(f"HTTP status {answer.status} (GET)")
         if job.service.content not in answer.body.decode("utf-8", "replace"):
-            why = f"the page does not have '{job.service.content[:60]}'"
-            raise StepFailed(why)
+            raise StepFailed(f"the page does not have '{job.service.content[:60]}'")
     with_tls = [one for one in {job.service.address, url} if is_tls(split(one))]
     if with_tls:
         with steps.step("certificate"):

@@ -18,7 +18,7 @@ BARE = {"open", "NodeSet", "RangeSet"}
 YAML = {"load", "safe_load", "compose", "parse", "full_load", "unsafe_load"}
 WHY = {
     "siteproof/services/desktop.py:browser": "what Chromium writes, in a private folder",
-    "siteproof/services/desktop.py:_last_line": "of what it has written there",
+    "siteproof/services/desktop.py:_ended": "of what it has written there",
     "siteproof/services/runner.py:_in_child": "/dev/null",
     "siteproof/services/runner.py:_live": "/dev/null",
     # the reader itself, and what it stands on

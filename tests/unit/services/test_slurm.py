@@ -126,7 +126,7 @@ def test_what_is_not_as_promised_is_named(case, batch, number, changes, why):
         ("memory", {"JobAcctGatherParams": "(null)"}, "limits on memory"),
         ("cores", {"TaskPlugin": "task/cgroup", "ConstrainCores": "no"}, "bind jobs"),
         ("time", {"OverTimeLimit": "UNLIMITED"}, "OverTimeLimit is UNLIMITED"),
-        ("accounting", {"JobAcctGatherType": "jobacct_gather/none"}, "JobAcctGatherType is jobacct_gather/none"),
+        ("accounting", {"JobAcctGatherType": "jobacct_gather/none"}, "JobAcctGatherType is job"),
         ("heterogeneous", {"SchedulerType": "sched/builtin"}, "SchedulerType is sched/builtin"),
         ("preemption", {"PreemptType": "preempt/none"}, "PreemptType is preempt/none"),
         ("requeue", {"JobRequeue": "0"}, "JobRequeue is 0"),
