@@ -6,7 +6,6 @@ a site takes goes unchanged into the block `reframe:`, where there is one.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,9 +14,9 @@ from siteproof.checks.centre_settings import Settings
 from siteproof.errors import harmless
 from siteproof.porting.access import SLURM, Notes, options
 from siteproof.porting.grouping import Grouped, NewRole
-from siteproof.porting.new_site import Sections, gpus, marked
+from siteproof.porting.new_site import Keys, Sections, gpus, in_line, marked
 from siteproof.sites.job_keys import VERBATIM, is_of_checks
-from siteproof.sites.key_types import TARGETS
+from siteproof.sites.key_types import TARGETS, Model
 from siteproof.sites.system import Environment, Hardware, Partition
 
 HOST = "localhost"  # the node of partitions without a scheduler
@@ -42,11 +41,12 @@ def sections(
 ) -> Sections:
     """The parts of system.yaml. features: those that Siteproof's checks know."""
     environments = _Environments(settings, features, notes)
-    written: list[str] = []
-    host = _host_role(settings, grouped)
+    written: dict[str, Keys] = {}
+    local = [one["name"] for one in settings.system["partitions"] if one["scheduler"] == "local"]
+    host = _host_role(local, grouped)
     for one in settings.system["partitions"]:
         if roles := _roles(one, grouped, host, notes, is_first=not (grouped.roles or written)):
-            written += _partition(one, *roles, environments.of(one), notes)
+            written[one["name"]] = _partition(one, *roles, environments.of(one), notes)
             if one["launcher"] in settings.launchers:
                 what = "only runs that read this file as well have it: docs/porter.md"
                 notes.missing.append(f"partitions/{one['name']}/launcher: {what}")
@@ -56,7 +56,6 @@ def sections(
             notes.kept.append(f"{name}: in runs that read this file as well: docs/porter.md")
         else:
             notes.missing.append(f"{name}: {ELSEWHERE[name]}")
-    local = any(one["scheduler"] == "local" for one in settings.system["partitions"])
     if local and grouped.roles:
         what = "this host, which a criterion without `nodes:` covers as well"
         notes.kept.append(f"nodes/{host}: {what}")
@@ -65,12 +64,12 @@ def sections(
         hardware=_hardware(settings, grouped, notes),
         nodes=[f"  {host}:", f"    set: {HOST}  # where 'reframe' is called"] if local else [],
         partitions=written,
-        environments=environments.lines,
+        environments=environments.written,
     )
 
 
 def _roles(
-    entry: Mapping[str, Any], grouped: Grouped, host: str, notes: Notes, *, is_first: bool
+    entry: Keys, grouped: Grouped, host: str, notes: Notes, *, is_first: bool
 ) -> tuple[list[str], list[str]] | None:
     """A partition's roles, and those that it measures; None: it is left out.
 
@@ -87,16 +86,15 @@ def _roles(
     return ([role.name for role in roles], measured) if roles else None
 
 
-def _host_role(settings: Settings, grouped: Grouped) -> str:
+def _host_role(local: Sequence[str], grouped: Grouped) -> str:
     """The name of the role of this host."""
-    local = [one["name"] for one in settings.system["partitions"] if one["scheduler"] == "local"]
-    name = local[0] if local else "login"
+    name = next(iter(local), "login")
     return f"{name}-host" if name in {one.name for one in grouped.roles} else name
 
 
 def _head(settings: Settings, cluster: str, notes: Notes) -> Iterator[str]:
     system = settings.system
-    yield f"description: {_described(system)}"
+    yield f"description: {in_line(_described(system))}"
     yield f"recognise: {_recognise(system, cluster, notes)}"
     yield "mode: quick  # until criteria.yaml holds the contract; then maintenance"
     if (loads := system.get("modules_system", "nomod")) != "nomod":
@@ -108,7 +106,7 @@ def _head(settings: Settings, cluster: str, notes: Notes) -> Iterator[str]:
         elif key in VERBATIM["system"] and key != "variables" and value:
             verbatim[key] = value
     if verbatim:
-        yield f"reframe: {_yaml(verbatim)}"
+        yield f"reframe: {in_line(verbatim)}"
 
 
 def _recognise(system: Mapping[str, Any], cluster: str, notes: Notes) -> str:
@@ -117,7 +115,7 @@ def _recognise(system: Mapping[str, Any], cluster: str, notes: Notes) -> str:
     A pattern with a domain cannot be compared with the short name of a host.
     """
     if cluster:
-        return f"{{cluster: {_yaml(cluster)}}}"
+        return f"{{cluster: {in_line(cluster)}}}"
     usable = []
     for pattern in system["hostnames"]:
         if _WITH_DOMAIN.search(pattern) or _ANY_HOST.fullmatch(pattern):
@@ -127,68 +125,47 @@ def _recognise(system: Mapping[str, Any], cluster: str, notes: Notes) -> str:
             usable.append(pattern)
     if not usable:
         return f"{{hostname: {marked('a pattern that the short names of its login hosts match')}}}"
-    return f"{{hostname: {_yaml('(?:' + '|'.join(usable) + ').*')}}}"
+    return f"{{hostname: {in_line('(?:' + '|'.join(usable) + ').*')}}}"
 
 
 def _partition(
-    entry: Mapping[str, Any],
-    roles: Sequence[str],
-    own: Sequence[str],
-    environments: Sequence[str],
-    notes: Notes,
-) -> Iterator[str]:
+    entry: Keys, roles: Sequence[str], own: Sequence[str], environments: Sequence[str], notes: Notes
+) -> Keys:
     place = f"partitions/{entry['name']}"
     slurm = entry["scheduler"] in SLURM
     if entry["scheduler"] == "squeue":
         notes.kept.append(f"{place}/scheduler: 'squeue' is slurm, which asks sacct")
-    yield f"  {entry['name']}:"
-    yield f"    description: {_described(entry)}"
-    yield f"    role: {_yaml(roles)}"
+    keys: dict[str, Any] = {"description": _described(entry), "role": roles}
     if list(own) != list(roles):
-        yield f"    measures: {_yaml(own)}  # the others are measured in another partition, or not"
-    yield f"    scheduler: {'slurm' if slurm else 'local'}"
+        keys["measures"] = own
+    keys["scheduler"] = "slurm" if slurm else "local"
     if slurm and (access := list(_access(entry, place, notes))):
-        yield f"    access: {_yaml(access)}"
-    yield f"    environments: {_yaml(environments)}"
-    taken, verbatim = _converted(entry, _OF_PARTITIONS, _fits_partition, place, notes)
+        keys["access"] = access
+    keys["environments"] = environments
+    taken, verbatim = _converted(entry, _OF_PARTITIONS, Partition, place, notes)
     if taken.get("launcher") == ("srun" if slurm else "local"):
         del taken["launcher"]
-    verbatim |= {"sched_options": entry["sched_options"]} if entry.get("sched_options") else {}
-    yield from _keys(taken, verbatim)
+    if entry.get("sched_options"):
+        verbatim["sched_options"] = entry["sched_options"]
+    return keys | taken | ({"reframe": verbatim} if verbatim else {})
 
 
-def _access(entry: Mapping[str, Any], place: str, notes: Notes) -> Iterator[str]:
+def _access(entry: Keys, place: str, notes: Notes) -> Iterator[str]:
     for option in options(entry.get("access", [])):
         if option.name and is_of_checks(option.name):
             notes.missing.append(f"{place}/access: '{option}': each check sets it itself")
-        elif _fits_partition({"access": [str(option)]}):
+        elif _fits(Partition, {"access": [str(option)]}):
             yield str(option)
         else:
             notes.missing.append(f"{place}/access: '{option}' is not an option of sbatch")
 
 
-def _keys(taken: Mapping[str, Any], verbatim: Mapping[str, Any]) -> Iterator[str]:
-    for key, value in taken.items():
-        yield f"    {key}: {_yaml(value)}"
-    if verbatim:
-        yield f"    reframe: {_yaml(verbatim)}"
-
-
-def _described(entry: Mapping[str, Any]) -> str:
+def _described(entry: Keys) -> str:
     """What a system or a partition is, in one line."""
-    return _yaml(harmless(" ".join(entry.get("descr", "").split())) or entry["name"])
-
-
-def _yaml(value: Any) -> str:
-    """Data in one line of YAML, of which JSON is a part."""
-    return json.dumps(value, ensure_ascii=False)
+    return harmless(" ".join(entry.get("descr", "").split())) or entry["name"]
 
 
 # ---- keys of ReFrame, the site's key, and the value in its form
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _each_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -213,13 +190,11 @@ def _resources(given: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 def _platforms(given: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    default_first = sorted(given, key=lambda one: not one.get("default", False))
-    return _each_once((one["type"], _platform(one)) for one in default_first)
-
-
-def _platform(given: Mapping[str, Any]) -> dict[str, Any]:
-    variables = _variables(given.get("env_vars", []))
-    return {"modules": given.get("modules", []), "variables": variables}
+    found = []
+    for one in sorted(given, key=lambda one: not one.get("default", False)):
+        variables = _variables(one.get("env_vars", []))
+        found.append((one["type"], {"modules": one.get("modules", []), "variables": variables}))
+    return _each_once(found)
 
 
 def _limit(text: str) -> str:
@@ -233,25 +208,25 @@ def _limit(text: str) -> str:
 
 Form = Callable[[Any], Any]
 _OF_BOTH: dict[str, tuple[str, Form]] = {
-    "modules": ("modules", _same),
-    "prepare_cmds": ("prepare_cmds", _same),
+    "modules": ("modules", list),
+    "prepare_cmds": ("prepare_cmds", list),
     "env_vars": ("variables", _variables),
 }
 _OF_PARTITIONS = _OF_BOTH | {
-    "launcher": ("launcher", _same),
+    "launcher": ("launcher", str),
     "max_jobs": ("max_jobs", int),
     "time_limit": ("time_limit", _limit),
     "features": ("features", _in_order),
-    "extras": ("extras", _same),
+    "extras": ("extras", dict),
     "resources": ("resources", _resources),
     "container_platforms": ("container_platforms", _platforms),
 }
 
 
 def _converted(
-    entry: Mapping[str, Any],
+    entry: Keys,
     keys: Mapping[str, tuple[str, Form]],
-    fits: Callable[[Mapping[str, Any]], bool],
+    model: type[Partition] | type[Environment],
     place: str,
     notes: Notes,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -260,8 +235,11 @@ def _converted(
     for theirs, (key, form) in keys.items():
         if not (value := entry.get(theirs)):
             continue
-        found = _formed(form, value)
-        if found and fits({key: found}):
+        try:
+            found = form(value)
+        except ValueError:
+            found = None
+        if found and _fits(model, {key: found}):
             taken[key] = found
         else:
             verbatim[theirs] = value
@@ -269,22 +247,17 @@ def _converted(
     return taken, verbatim
 
 
-def _formed(form: Form, value: Any) -> Any:
-    """The value in the form of a site's key; None: it has none."""
-    try:
-        return form(value)
-    except ValueError:
-        return None
+NEEDED: Mapping[type[Model], Keys] = {
+    Partition: {"description": "", "role": "any"},
+    Environment: {"description": ""},
+    Hardware: {},
+}
 
 
-def _fits_partition(keys: Mapping[str, Any]) -> bool:
-    return _fits(Partition, {"description": "", "role": "any", **keys})
-
-
-def _fits(model: type[Partition] | type[Environment] | type[Hardware], keys: Any) -> bool:
+def _fits(model: type[Model], keys: Keys) -> bool:
     """Whether a site may have these keys."""
     try:
-        model.model_validate(keys)
+        model.model_validate({**NEEDED[model], **keys})
     except ValueError:
         return False
     return True
@@ -303,9 +276,9 @@ class _Environments:
 
     def __init__(self, settings: Settings, features: Collection[str], notes: Notes) -> None:
         notes.kept.append(_ADDED)
-        self.lines: list[str] = []
+        self.written: dict[str, Keys] = {}
         self._settings, self._features, self._notes = settings, features, notes
-        self._written: dict[str, Mapping[str, Any]] = {}
+        self._theirs: dict[str, Keys] = {}
 
     def of(self, partition: Mapping[str, Any]) -> list[str]:
         """The names of a partition's environments in the site."""
@@ -319,21 +292,21 @@ class _Environments:
                 self._notes.missing.append(f"partitions/{name}/environs: {what}")
         return found if OWN_ENVIRONMENT in found else [*found, OWN_ENVIRONMENT]
 
-    def _name(self, name: str, entry: Mapping[str, Any], partition: str) -> str:
+    def _name(self, name: str, entry: Keys, partition: str) -> str:
         """Its own name; another one where this name has other software on another partition."""
         own = {key: value for key, value in entry.items() if key not in ("name", "target_systems")}
-        if self._written.setdefault(name, own) != own:
+        if self._theirs.setdefault(name, own) != own:
             what = f"differs on {partition}: {name}-{partition}, by which tests must ask for it"
             self._notes.missing.append(f"environments/{name}: {what}")
             name = f"{name}-{partition}"
-            self._written[name] = own
-        if not any(line == f"  {name}:" for line in self.lines):
-            self.lines += self._entry(name, own)
+            self._theirs[name] = own
+        if name not in self.written:
+            self.written[name] = self._entry(name, own)
         return name
 
-    def _entry(self, name: str, entry: Mapping[str, Any]) -> Iterator[str]:
+    def _entry(self, name: str, entry: Keys) -> Keys:
         place = f"environments/{name}"
-        taken, verbatim = _converted(entry, _OF_BOTH, _fits_environment, place, self._notes)
+        taken, verbatim = _converted(entry, _OF_BOTH, Environment, place, self._notes)
         offered = _in_order(entry.get("features", []))
         if set(offered) <= set(self._features):
             taken |= {"features": offered} if offered else {}
@@ -344,37 +317,33 @@ class _Environments:
         for key in VERBATIM["environments"]:
             if key in entry and entry[key] not in ([], {}):
                 verbatim[key] = entry[key]
-        yield f"  {name}:"
-        yield f"    description: {_yaml(f'{name} of {self._settings.file.name}')}"
-        yield from _keys(taken, verbatim)
-
-
-def _fits_environment(keys: Mapping[str, Any]) -> bool:
-    return _fits(Environment, {"description": "", **keys})
+        keys = {"description": f"{name} of {self._settings.file.name}", **taken}
+        return keys | ({"reframe": verbatim} if verbatim else {})
 
 
 # ---- hardware
 
 
-def _hardware(settings: Settings, grouped: Grouped, notes: Notes) -> dict[str, list[str]]:
+def _hardware(settings: Settings, grouped: Grouped, notes: Notes) -> dict[str, Keys]:
     """What the settings state of each kind of node, by that of the partition of its first role."""
     entries = {one["name"]: one for one in settings.system["partitions"]}
     for name, one in entries.items():
         if one["scheduler"] == "local" and (one.get("processor") or one.get("devices")):
             what = "the hardware of this host is not in the site"
             notes.missing.append(f"partitions/{name}/processor, devices: {what}")
-    found: dict[str, list[str]] = {}
+    found: dict[str, Keys] = {}
     for role in grouped.roles:
         if role.hardware not in found:
-            found[role.hardware] = list(_of_role(role, entries[role.partition], notes))
+            found[role.hardware] = _of_role(role, entries[role.partition], notes)
     return found
 
 
-def _of_role(role: NewRole, entry: Mapping[str, Any], notes: Notes) -> Iterator[str]:
+def _of_role(role: NewRole, entry: Keys, notes: Notes) -> Keys:
     place = f"partitions/{entry['name']}"
     processor = entry.get("processor") or {}
+    keys: dict[str, Any] = {}
     if (target := processor.get("arch")) in TARGETS:
-        yield f"    target: {target}"
+        keys["target"] = target
     elif target:
         notes.missing.append(f"{place}/processor/arch: '{target}' is not a name of archspec")
     threads = role.kind.sockets * role.kind.cores_per_socket * role.kind.threads_per_core
@@ -390,5 +359,4 @@ def _of_role(role: NewRole, entry: Mapping[str, Any], notes: Notes) -> Iterator[
             devices[kind] = {"count": count, **known}
         else:
             notes.missing.append(f"{place}/devices: how many '{kind}' a node has is not stated")
-    if devices:
-        yield f"    devices: {_yaml(devices)}"
+    return keys | ({"devices": devices} if devices else {})

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from siteproof.porting.grouping import Grouped
 from siteproof.porting.one_node import OneNode
 from siteproof.sites.catalogue import Feature
 from siteproof.slurm.configured import ConfiguredNode
 
+Keys = Mapping[str, Any]  # of an entry in system.yaml
 FILES = ("system.yaml", "criteria.yaml", "baselines.yaml")
 MAX_MODULES = 50_000
 _MODULE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+/-]{0,199}")
@@ -86,16 +89,16 @@ def _terms(version: str) -> Iterator[tuple[int, object]]:
 
 @dataclass(frozen=True)
 class Sections:
-    """What of system.yaml a centre's own settings give, in lines.
+    """What of system.yaml a centre's own settings give: lines, or keys by the name of an entry.
 
-    hardware: lines of a kind of node, by its name. nodes: roles that Slurm does not list.
+    hardware: of a kind of node. nodes: roles that Slurm does not list.
     """
 
-    head: Sequence[str]
-    hardware: Mapping[str, Sequence[str]]
-    nodes: Sequence[str]
-    partitions: Sequence[str]
-    environments: Sequence[str]
+    head: Sequence[str] = ()
+    hardware: Mapping[str, Keys] = field(default_factory=dict)
+    nodes: Sequence[str] = ()
+    partitions: Mapping[str, Keys] = field(default_factory=dict)
+    environments: Mapping[str, Keys] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -167,7 +170,7 @@ def files(known: Known) -> dict[str, str]:
         hardware.setdefault(one.hardware, _Hardware(one.hardware, one.kind, node))
     words = {
         "known": known,
-        "given": known.given or Sections((), {}, (), (), ()),
+        "given": known.given or Sections(),
         "roles": roles,
         "hardware": hardware.values(),
         "count": sum(len(one.nodes) for one in roles),
@@ -181,7 +184,7 @@ def files(known: Known) -> dict[str, str]:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    texts.filters |= {"quoted": in_quotes, "gap": marked}
+    texts.filters |= {"quoted": in_quotes, "gap": marked, "in_line": in_line}
     texts.globals |= {"gpus": gpus, "has_gpus": has_gpus}
     return {name: texts.get_template(f"{name}.j2").render(words) for name in FILES}
 
@@ -196,9 +199,14 @@ def in_quotes(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def in_line(value: object) -> str:
+    """Data in one line of YAML, of which JSON is a part."""
+    return json.dumps(value, ensure_ascii=False)
+
+
 def has_gpus(kind: ConfiguredNode) -> bool:
     """Whether GRES has GPUs, or parts of one."""
-    return any(name.partition(":")[0] == "gpu" for name, _ in kind.gres)
+    return "gpu" in (name.partition(":")[0] for name, _ in kind.gres)
 
 
 def gpus(kind: ConfiguredNode) -> int:
