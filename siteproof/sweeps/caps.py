@@ -10,23 +10,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from siteproof.errors import UserError, hint
+from siteproof.errors import Mistake, UserError, hint
 from siteproof.record.point import Point, Values
-from siteproof.sweeps.keys import Sweep, whole
+from siteproof.sweeps.keys import Sweep, plain, whole
 from siteproof.sweeps.tools import COMMON, SIZES, TOOLS, Axis, shown
 from siteproof.units import size
 
 CAP = "cap"  # the condition: axes and values that bind, `block=1073741824 tasks=8`
 SIZE, REPETITIONS = "size", "repetitions"
 LENGTH = "seconds"  # of a run: shorter is another measurement, and no part of the sweep
-NAMES = tuple(
-    sorted(
-        {n for tool in TOOLS.values() for n in tool.all_axes if n != LENGTH} | {SIZE, REPETITIONS}
-    )
-)
-WORDS = {
-    name for tool in TOOLS.values() for name, axis in tool.all_axes.items() if axis.kind == "word"
-}
+_AXES = {name: axis for tool in TOOLS.values() for name, axis in tool.all_axes.items()}
+NAMES = sorted({*_AXES, SIZE, REPETITIONS} - {LENGTH})
+WORDS = {name for name, axis in _AXES.items() if axis.kind == "word"}
 _VALUES = {True: re.compile(r"[\w.,+-]{1,200}"), False: re.compile("[0-9]{1,19}")}  # words, numbers
 _TIMES = Axis("number", "How often each point is measured.")
 
@@ -47,42 +42,32 @@ def of_options(test: str, sweep: Sweep, given: Mapping[str, str]) -> Values:
             raise UserError(where, f"{test} cannot be capped by it{near}", names_of(sweep))
         if axis in found:
             raise UserError(where, f"{test} has both {SIZE} and {axis}, which are the same there")
-        found[axis] = _value(where, text, known[axis])
+        found[axis] = _value(where, axis, text, known[axis])
     return found
 
 
 def names_of(sweep: Sweep) -> list[str]:
     """What `-S` may cap of a sweep. Knobs are none: each point has its own setting of them."""
     amount = TOOLS[sweep.tool].amount
-    return sorted({*_axes(sweep), *([SIZE] if amount else [])})
+    return sorted({*_axes(sweep), SIZE} if amount else _axes(sweep))
 
 
 def _axes(sweep: Sweep) -> dict[str, Axis]:
     """What a run of the sweep may be capped by: its values and its repetitions."""
     set_here = {*sweep.fixed, *(name for axes in sweep.axes for name in axes)}
-    each = {
-        name: axis
-        for name, axis in TOOLS[sweep.tool].all_axes.items()
-        if name in NAMES and (name in set_here or name in COMMON)
-    }
+    known, names = TOOLS[sweep.tool].all_axes, {*set_here, *COMMON}.intersection(NAMES)
+    each = {name: axis for name, axis in known.items() if name in names}
     return {**each, REPETITIONS: _TIMES}
 
 
-def _value(where: str, text: str, axis: Axis) -> str:
-    if axis.kind == "word":
-        chosen = text.split(",")
-        if axis.words and (unknown := [one for one in chosen if one not in axis.words]):
-            what = f"unknown value '{unknown[0]}'{hint(unknown[0], axis.words)}"
-            raise UserError(where, what, axis.words)
-        return ",".join(sorted(chosen))
-    is_size = axis.kind == "size"
-    if is_size and text.isdigit():
+def _value(where: str, name: str, text: str, axis: Axis) -> str:
+    if axis.kind == "size" and text.isdigit():
         raise UserError(where, "a size without its unit", "a size such as 64MiB or 1GiB")
-    number = whole(text, sizes=is_size)
-    if number is None or not 1 <= number <= 2**63 - 1:
-        allowed = "a size such as 64MiB or 1GiB" if is_size else "1, 2, 3 …"
-        raise UserError(where, f"'{text}' is not a cap", allowed)
-    return str(number)
+    chosen = text.split(",") if axis.kind == "word" else [text]
+    try:
+        return ",".join(sorted(plain(name, one, axis) for one in chosen))
+    except Mistake as error:
+        raise UserError(where, str(error), error.allowed) from None
 
 
 def apply(sweep: Sweep, points: Mapping[int, Point], caps: Mapping[str, str]) -> dict[int, Point]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from fractions import Fraction
 from functools import cache
+from math import prod
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -61,17 +62,13 @@ class Constraint:
         names = set(known)
         for factor in (*self.left, *self.right):
             if isinstance(factor, str) and factor not in names:
-                raise Mistake(
-                    f"'{factor}' in '{self.text}' is not an axis{hint(factor, names)}",
-                    ", ".join(sorted(names)),
-                )
+                what = f"'{factor}' in '{self.text}' is not an axis{hint(factor, names)}"
+                raise Mistake(what, ", ".join(sorted(names)))
 
     def holds(self, point: Mapping[str, str]) -> bool:
         """Whether a point meets it; a constraint on an axis that the point lacks is met."""
         left, right = _product(self.left, point), _product(self.right, point)
-        if left is None or right is None:
-            return True
-        return self.holds_between(left, right)
+        return left is None or right is None or self.holds_between(left, right)
 
 
 _constraint = cache(Constraint)  # a sweep has thousands of points
@@ -91,16 +88,10 @@ def _factor(part: str, text: str) -> str | Fraction:
 
 def _product(factors: Iterable[str | Fraction], point: Mapping[str, str]) -> Fraction | None:
     """The value of a side; None if the point lacks an axis, or its value is not a number."""
-    product = Fraction(1)
-    for factor in factors:
-        if isinstance(factor, str):
-            value = point.get(factor, "")
-            if not re.fullmatch(r"[0-9]+", value):
-                return None
-            product *= int(value)
-        else:
-            product *= factor
-    return product
+    values = [point.get(one, "") if isinstance(one, str) else one for one in factors]
+    if any(isinstance(one, str) and not re.fullmatch(r"[0-9]+", one) for one in values):
+        return None
+    return prod((Fraction(one) for one in values), start=Fraction(1))
 
 
 MAX_SECONDS = 86400  # of a point
@@ -108,8 +99,6 @@ MAX_VALUES = 1000  # of an axis
 _WORD = re.compile(r"[A-Za-z0-9._:/+-]{1,64}")
 _LIMIT = re.compile(r"([1-9][0-9]{0,4})\s*(s|m|min|h)")
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600}
-
-Values = list[str]
 
 
 def _seconds(text: object) -> int:
@@ -127,7 +116,7 @@ def _list(raw: object) -> object:
     return [raw] if isinstance(raw, str | dict) else raw
 
 
-OneOrMore = Annotated[Values, BeforeValidator(_list), Field(max_length=MAX_VALUES)]
+OneOrMore = Annotated[list[str], BeforeValidator(_list), Field(max_length=MAX_VALUES)]
 Limit = Annotated[
     int, BeforeValidator(_seconds), WithJsonSchema({"type": "string", "examples": ["5m"]})
 ]
@@ -136,48 +125,42 @@ Limit = Annotated[
 class Knobs(Model):
     """Tuning axes of which only one at a time leaves the machine's own value."""
 
-    one_at_a_time: dict[str, OneOrMore] = Field(
-        description="Each of these knobs alone, at each of its values; the others stay as they are."
-    )
-    corners: bool = Field(
-        False, description="Also all combinations of each knob's first and last value."
-    )
+    one_at_a_time: Annotated[dict[str, OneOrMore], Field(min_length=1)]
+    """Each of these knobs alone, at each of its values; the others stay as they are."""
+    corners: bool = False
+    """Also all combinations of each knob's first and last value."""
 
 
 class Sweep(Model):
     """A parallel sweep: one tool over all points of its axes. It names no system."""
 
-    description: str = Field(description="What it shows, for the report.")
-    tool: Literal[tuple(TOOLS)] = Field(description="What measures a point.")  # type: ignore[valid-type]
-    axes: Annotated[list[dict[str, OneOrMore]], BeforeValidator(_list)] = Field(
-        description="Values by axis: every combination is a point. A list of such mappings: the "
-        "points of all of them. knob.KIND.NAME is a setting of the nodes."
-    )
-    fixed: dict[str, str] = Field(
-        {},
-        description="Values that all points share, by axis; that of a knob may take numbers "
-        "from axes: '4096 87380 {buffer}'.",
-    )
-    constraints: list[str] = Field(
-        [],
-        description="What every point must keep: A OP B, where A and B are products (*) of "
-        "axes and numbers; other points are left out.",
-    )
-    against: str = Field(description="The axis of the figure.")
-    lines: str = Field("", description="An axis of which each value is a curve of its own.")
-    repetitions: Annotated[int, Field(ge=1, le=1000)] = Field(
-        1, description="How often each point is measured."
-    )
-    order: Literal["ascending", "random"] = Field(
-        "random",
-        description="In which order; random: within each repetition, and another one in "
-        "each session.",
-    )
-    point_limit: Limit = Field(description="Longest time of a point: 30s, 5m, 1h.")
-    budget: Budget | None = Field(
-        None, description="Most node-hours of a run, such as 500 node-hours; more is refused."
-    )
-    knobs: Knobs | None = Field(None, description="Tuning, one knob at a time.")
+    description: str
+    """What it shows, for the report."""
+    tool: Literal[tuple(TOOLS)]  # type: ignore[valid-type]
+    """What measures a point."""
+    axes: Annotated[list[dict[str, OneOrMore]], BeforeValidator(_list)]
+    """Values by axis: every combination is a point. A list of such mappings: the points of all of
+    them. knob.KIND.NAME is a setting of the nodes."""
+    fixed: dict[str, str] = {}
+    """Values that all points share, by axis; that of a knob may take numbers from axes: '4096 87380
+    {buffer}'."""
+    constraints: list[str] = []
+    """What every point must keep: A OP B, where A and B are products (*) of axes and numbers; other
+    points are left out."""
+    against: str
+    """The axis of the figure."""
+    lines: str = ""
+    """An axis of which each value is a curve of its own."""
+    repetitions: Annotated[int, Field(ge=1, le=1000)] = 1
+    """How often each point is measured."""
+    order: Literal["ascending", "random"] = "random"
+    """In which order; random: within each repetition, and another one in each session."""
+    point_limit: Limit
+    """Longest time of a point: 30s, 5m, 1h."""
+    budget: Budget | None = None
+    """Most node-hours of a run, such as 500 node-hours; more is refused."""
+    knobs: Knobs | None = None
+    """Tuning, one knob at a time."""
 
     @field_validator("fixed", mode="before")
     @classmethod
@@ -201,10 +184,10 @@ class Sweep(Model):
     @model_validator(mode="after")
     def _points(self) -> Sweep:
         """The keys agree with each other."""
-        knobs.check_fixed(
-            self.fixed, {name for axes in self.axes for name in axes}, TOOLS[self.tool].for_knobs
-        )
+        axes = {name for axes in self.axes for name in axes}
+        knobs.check_fixed(self.fixed, axes, TOOLS[self.tool].for_knobs)
         self._must_vary()
+        self._must_turn_alone(axes)
         names = {*self.varied, *self.fixed, "nodes", "tasks", "tasks_per_node"}
         for text in self.constraints:
             _constraint(text).check_names(names)
@@ -217,14 +200,10 @@ class Sweep(Model):
             raise Mistake("an axis without a value", "at least one value an axis")
         for name in filter(None, (self.against, self.lines)):
             if name not in self.varied:
-                raise Mistake(
-                    f"'{name}' is not an axis of this sweep{hint(name, self.varied)}",
-                    ", ".join(self.varied),
-                )
+                what = f"'{name}' is not an axis of this sweep{hint(name, self.varied)}"
+                raise Mistake(what, ", ".join(self.varied))
         for name, axis in TOOLS[self.tool].axes.items():
             self._must_suit(name, axis)
-        if self.knobs:
-            self._must_turn_alone(self.knobs)
 
     def _must_suit(self, name: str, axis: Axis) -> None:
         """An axis of the tool has as many values as the tool can take."""
@@ -235,16 +214,11 @@ class Sweep(Model):
         if axis.needed and not everywhere:
             raise Mistake(f"{self.tool} needs '{name}'", "a value in axes or fixed")
 
-    def _must_turn_alone(self, knobs: Knobs) -> None:
+    def _must_turn_alone(self, axes: Collection[str]) -> None:
         """Each key of one_at_a_time is a knob, and not an axis."""
-        if not knobs.one_at_a_time:
-            raise Mistake("one_at_a_time without a knob", "at least one knob")
-        axes = {name for axes in self.axes for name in axes}
-        for name in sorted(knobs.one_at_a_time):
-            if name in axes:
-                raise Mistake(f"'{name}' is both in axes and in knobs")
-            if not name.startswith(KNOB):
-                raise Mistake(f"'{name}' in knobs is not a knob", "knob.KIND.NAME")
+        for name in self.knobs.one_at_a_time if self.knobs else ():
+            if name in axes or not name.startswith(KNOB):
+                raise Mistake(f"'{name}' in knobs", "knob.KIND.NAME, and none of axes")
 
     def keeps(self, point: Point) -> bool:
         """Whether a point meets all constraints."""
@@ -282,18 +256,15 @@ def plain(name: str, text: str, axis: Axis | None) -> str:
     """
     if axis is None:
         return knobs.plain(name, text)
+    what = f"{name}: unknown value '{text}'"
     if axis.kind == "word":
-        if axis.words and text not in axis.words:
-            raise Mistake(f"{name} '{text}'{hint(text, axis.words)}", ", ".join(axis.words))
-        if not _WORD.fullmatch(text):
-            raise Mistake(f"{name} '{text}'", "letters, digits and . _ : / + -")
+        if text not in axis.words if axis.words else not _WORD.fullmatch(text):
+            allowed = ", ".join(axis.words) or "letters, digits and . _ : / + -"
+            raise Mistake(f"{what}{hint(text, axis.words)}", allowed)
         return text
     number = whole(text, sizes=axis.kind == "size")
     if number is None or not 1 <= number <= 2**63 - 1:
-        raise Mistake(
-            f"{name} '{text}'",
-            "a number of bytes, or a size such as '1 MiB'" if axis.kind == "size" else "1, 2, 3 …",
-        )
+        raise Mistake(what, "a size such as 64MiB or 1GiB" if axis.kind == "size" else "1, 2, 3 …")
     return str(number)
 
 

@@ -43,31 +43,22 @@ def plain(name: str, text: str) -> str:
     """A value with each run of blanks as one. Raises a mistake of pydantic's."""
     value = blanks(text)
     if not value or not value.isprintable() or len(value) > LONGEST:
-        raise Mistake(
-            f"{name} '{harmless(text[:LONGEST])}'",
-            f"one line of text, at most {LONGEST} characters",
-        )
+        allowed = f"one line of text, at most {LONGEST} characters"
+        raise Mistake(f"{name}: unknown value '{harmless(text[:LONGEST])}'", allowed)
     return value
 
 
 def check_fixed(fixed: Mapping[str, str], axes: Collection[str], for_knobs: Iterable[str]) -> None:
     """Raises a mistake if a fixed knob names an unknown axis, or no knob uses an axis that only
     knobs can use."""
-    used = {
-        axis
-        for name, text in fixed.items()
-        if name.startswith(KNOB)
-        for axis in _AXIS.findall(text)
-    }
+    knobs = [text for name, text in fixed.items() if name.startswith(KNOB)]
+    used = set(_AXIS.findall(" ".join(knobs)))
     if strange := sorted(used - set(axes)):
-        raise Mistake(
-            f"'{{{strange[0]}}}' in fixed is not an axis of this sweep", ", ".join(sorted(axes))
-        )
+        what = f"'{{{strange[0]}}}' in fixed is not an axis of this sweep"
+        raise Mistake(what, ", ".join(sorted(axes)))
     if idle := sorted(set(for_knobs) & set(axes) - used):
-        raise Mistake(
-            f"no fixed knob uses the axis '{idle[0]}'",
-            f"knob.sysctl.net.ipv4.tcp_rmem: '4096 87380 {{{idle[0]}}}'",
-        )
+        allowed = f"knob.sysctl.net.ipv4.tcp_rmem: '4096 87380 {{{idle[0]}}}'"
+        raise Mistake(f"no fixed knob uses the axis '{idle[0]}'", allowed)
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
@@ -114,13 +105,9 @@ def _what_is_left(was: Path, stage: Path) -> str:
     originals = _text(was, stage)
     if not originals or was.with_suffix(".restored").exists():
         return ""
-    stuck = _text(was.with_suffix(".stuck"), stage)
-    if stuck:
+    if stuck := _text(was.with_suffix(".stuck"), stage):
         return harmless(f"not restored: {'; '.join(stuck.splitlines())}")
-    values = "; ".join(
-        f"{handle} was {value}"
-        for handle, _, value in (line.partition("\t") for line in originals.splitlines())
-    )
+    values = "; ".join(line.replace("\t", " was ", 1) for line in originals.splitlines())
     return harmless(
         f"may not be restored ({values}): its job was lost; a reboot or the next tuning sweep on "
         "that node restores it"

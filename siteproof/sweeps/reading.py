@@ -8,7 +8,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from math import prod
 from pathlib import Path
 
@@ -41,14 +41,9 @@ def points(sweep: Sweep) -> list[Point]:
 def _exact(sweep: Sweep, combination: Mapping[str, str]) -> Values:
     """Values as points have them; axes that a knob names are replaced by their numbers."""
     axes = TOOLS[sweep.tool].all_axes
-    values = {
-        name: plain(name, text, None if name.startswith(KNOB) else axes[name])
-        for name, text in combination.items()
-    }
-    filled = {
-        name: turned.filled(text, values) for name, text in values.items() if name.startswith(KNOB)
-    }
-    return values | filled
+    values = {name: plain(name, text, axes.get(name)) for name, text in combination.items()}
+    knobs = {name: text for name, text in values.items() if name.startswith(KNOB)}
+    return values | {name: turned.filled(text, values) for name, text in knobs.items()}
 
 
 def repeated(
@@ -103,15 +98,14 @@ def walk(numbered: Mapping[int, Point], order: str, seed: str) -> list[int]:
         else:
             for numbers in of_trial:
                 numbers.sort(key=lambda number: (_ascending(numbered[number]), number))
-        ordered += [number for numbers in of_trial for number in numbers]
+        ordered += chain.from_iterable(of_trial)
     return ordered
 
 
 def _ascending(point: Point) -> list[tuple[int, str]]:
     """Its values in the order of the axes: numbers by size, words alphabetically."""
-    return [
-        (int(value), "") if value.isdigit() else (0, value) for value in point.own_dims.values()
-    ]
+    values = point.own_dims.values()
+    return [(int(value), "") if value.isdigit() else (0, value) for value in values]
 
 
 def combinations(numbered: Mapping[int, Point]) -> dict[int, int]:
@@ -191,16 +185,11 @@ def lint(systems: Iterable[str]) -> tuple[list[str], list[UserError]]:
     """The names of all sweeps, and every mistake in them; a sweep names no system."""
     found, documents = examine()
     for document in documents:
-        _must_name_none(document, systems)
+        words = re.findall(r"[A-Za-z0-9_-]+", str(document.data))
+        for system in set(systems).intersection(words):
+            document.add((), f"it names the system '{system}'", "only what is true of any system")
     mistakes = [error for document in documents for error in document.sorted_mistakes()]
     return list(found), mistakes
-
-
-def _must_name_none(document: Document, systems: Iterable[str]) -> None:
-    words = set(re.findall(r"[A-Za-z0-9_-]+", str(document.data)))
-    for system in systems:
-        if system in words:
-            document.add((), f"it names the system '{system}'", "only what is true of any system")
 
 
 def examine() -> tuple[dict[str, SweepFile], list[Document]]:
@@ -223,40 +212,29 @@ def examine() -> tuple[dict[str, SweepFile], list[Document]]:
 def _read(document: Document) -> SweepFile | None:
     path = document.path
     if not NAME.fullmatch(path.stem):
-        document.add(
-            (),
-            f"'{yamlfile.clip(path.stem)}' is not a name of a sweep",
-            "lower-case letters and digits, words joined by _",
-        )
+        what = f"'{yamlfile.clip(path.stem)}' is not a name of a sweep"
+        document.add((), what, "lower-case letters and digits, words joined by _")
     if document.data is None:
         return None
     sweep = shapes.validate(document, (), Sweep, document.data)
     if sweep is None or document.mistakes:
         return None
-    if too_many := _more_than(sweep, MAX_POINTS):
-        document.add(("axes",), f"more than {MAX_POINTS} points ({too_many})")
+    if (many := _most_points(sweep)) > MAX_POINTS:
+        document.add(("axes",), f"more than {MAX_POINTS} points ({many})")
         return None
-    each = points(sweep)
-    if not each:
-        document.add(
-            ("constraints",), "no point meets them", "constraints that at least one point meets"
-        )
+    if not (each := points(sweep)):
+        document.add(("constraints",), "no point meets them")
         return None
-    return SweepFile(
-        path,
-        sweep,
-        each,
-        hashlib.sha256(files.read_named(path, yamlfile.MAX_BYTES)).hexdigest()[:16],
-    )
+    content = files.read_named(path, yamlfile.MAX_BYTES)
+    return SweepFile(path, sweep, each, hashlib.sha256(content).hexdigest()[:16])
 
 
-def _more_than(sweep: Sweep, most: int) -> int:
-    """How many points there are before constraints, if more than that; 0 otherwise."""
+def _most_points(sweep: Sweep) -> int:
+    """How many points there are before constraints."""
     settings = 1  # combinations of knobs, counted without making them
     if sweep.knobs:
         alone = sweep.knobs.one_at_a_time
         settings += sum(map(len, alone.values()))
         settings += 2 ** len(alone) if sweep.knobs.corners else 0
     combinations = sum(prod(map(len, axes.values())) for axes in sweep.axes)
-    total = combinations * sweep.repetitions * settings
-    return total if total > most else 0
+    return combinations * sweep.repetitions * settings

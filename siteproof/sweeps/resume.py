@@ -100,13 +100,10 @@ def find(
     running = _running(folder / "stage", sweep.name)
     name = max([*known[-1:], *running], default="") if session == LAST else session
     if name in running:
-        raise UserError(
-            where, f"a job of session {name} still runs", hint="Resume it when that job has ended"
-        )
+        what = f"a job of session {name} still runs"
+        raise UserError(where, what, hint="Resume it when that job has ended")
     if name not in known:
-        what = f"no samples of {sweep.test} in that session"
-        if session == LAST:
-            what = f"{sweep.test} has never been measured here"
+        what = f"{sweep.test} has no samples of session {session}"
         raise UserError(where, what, known[:-6:-1], hint="Without -S resume a new run starts")
     before = {one.session: one.provenance[RESUMES] for one in jobs if RESUMES in one.provenance}
     resumed = [one for one in jobs if one.session in chain(name, before)]
@@ -125,25 +122,15 @@ def chain(session: str, before: Mapping[str, str]) -> list[str]:
 
 def _must_fit(where: str, header: Header, sweep: SweepFile, mode: str, capped: str) -> None:
     """Points of another file, mode or other caps are no part of this run."""
-    if (other := header.conditions[SWEEP_HASH]) != sweep.hash:
-        raise UserError(
-            where,
-            f"{sweep.path.name} has changed since that session (hash {other}, now {sweep.hash})",
-            hint="Start a new run, without -S resume",
-        )
-    if header.mode != mode:  # a quick point does not answer a contract
-        raise UserError(
-            where,
-            f"that session has mode {header.mode}, this run has mode {mode}",
-            hint=f"Use --mode {header.mode}",
-        )
-    if (other := header.conditions.get(caps.CAP, "")) != capped:
-        raise UserError(
-            where,
-            f"that session has {f'the caps {other}' if other else 'no caps'}, this run has "
-            f"{capped or 'none'}",
-            hint="Use the same -S, or start a new run",
-        )
+    theirs = header.conditions
+    for what, recorded, wanted, hint in (
+        (f"{sweep.path.name} of hash", theirs[SWEEP_HASH], sweep.hash, "Start a new run"),
+        ("mode", header.mode, mode, f"Use --mode {header.mode}"),
+        ("caps", theirs.get(caps.CAP), capped, "Use the same -S, or start a new run"),
+    ):
+        if (recorded or "") != wanted:
+            text = f"that session has {what} {recorded or 'none'}, this run has {wanted or 'none'}"
+            raise UserError(where, text, hint=hint)
 
 
 def _running(stages: Path, sweep: str) -> list[str]:

@@ -50,7 +50,8 @@ COMMON = {
     "tasks": Axis("number", "Ranks in all; 1, if not given."),
     "tasks_per_node": Axis("number", "Ranks on each node; 1, if not given."),
 }
-_BLOCK = Axis("size", "Bytes of a request.", needed=True)
+_REQUEST = Axis("size", "Bytes of a request.", needed=True)
+_MESSAGE = Axis("size", "Bytes of a message; one run gives all sizes up to it.", one=True)
 
 TOOLS = {
     "ior": Tool(
@@ -64,7 +65,7 @@ TOOLS = {
                 "One file a task; one for all; one in which requests alternate.",
                 ("file_a_task", "shared", "interleaved"),
             ),
-            "transfer": Axis("size", "Bytes of a request.", needed=True),
+            "transfer": _REQUEST,
             "block": Axis("size", "Bytes that a task writes.", needed=True),
             "reorder": Axis("word", "Whether a task reads what another node wrote.", ("yes", "no")),
         },
@@ -88,7 +89,7 @@ TOOLS = {
         "FioSweep",
         "Requests of one node to a file system.",
         {
-            "block": _BLOCK,
+            "block": _REQUEST,
             "depth": Axis("number", "Requests at a time."),
             "pattern": Axis(
                 "word",
@@ -102,13 +103,13 @@ TOOLS = {
         "checks.network.message_sweep",
         "MessageSweep",
         "Messages of MPI by size.",
-        {"size": Axis("size", "Bytes of a message; one run gives all sizes up to it.", one=True)},
+        {"size": _MESSAGE},
     ),
     "collectives": Tool(
         "checks.network.collectives",
         "Collectives",
         "Collectives of MPI by number of ranks.",
-        {"size": Axis("size", "Bytes of a message; one run gives all sizes up to it.", one=True)},
+        {"size": _MESSAGE},
         plain=True,
     ),
     "tcp": Tool(
@@ -136,7 +137,7 @@ TOOLS = {
                 "number", "Nodes that answer: the first that serve the file system.", needed=True
             ),
             "concurrency": Axis("number", "Requests of each client at a time; 8, if not given."),
-            "size": _BLOCK,
+            "size": _REQUEST,
             "direction": Axis("word", "What the clients do.", ("read", "write"), needed=True),
         },
         tasks="clients",
@@ -158,9 +159,8 @@ TOOLS = {
 }
 
 SWEEPS_ONLY = {tool.check for tool in TOOLS.values() if not tool.plain}
-SIZES = {
-    name for tool in TOOLS.values() for name, axis in tool.all_axes.items() if axis.kind == "size"
-}
+_ALL = [item for tool in TOOLS.values() for item in tool.all_axes.items()]
+SIZES = {name for name, axis in _ALL if axis.kind == "size"}
 OF_ONE_RUN = {
     tool.check: {name for name, axis in tool.all_axes.items() if axis.one}
     for tool in TOOLS.values()

@@ -387,8 +387,8 @@ def test_a_capped_sweep_costs_its_own_points_and_names_the_others():
 
 CAPS = {
     "depth=4": "plan: -S depth=4: IorTasks cannot be capped by it. Allowed: api, block,",
-    "tasks=0": "plan: -S tasks=0: '0' is not a cap. Allowed: 1, 2, 3 ….",
-    "tasks=1x": "plan: -S tasks=1x: '1x' is not a cap. Allowed: 1, 2, 3 ….",
+    "tasks=0": "plan: -S tasks=0: tasks: unknown value '0'. Allowed: 1, 2, 3 ….",
+    "tasks=1x": "plan: -S tasks=1x: tasks: unknown value '1x'. Allowed: 1, 2, 3 ….",
     "size=64": "plan: -S size=64: a size without its unit. Allowed: a size such as 64MiB",
     "api=MPIIO": "plan: -S api=MPIIO: IorTasks has no point within api MPIIO. Allowed: caps",
 }

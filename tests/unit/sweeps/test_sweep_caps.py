@@ -90,11 +90,14 @@ def test_a_cap_above_every_point_is_none():
     "options, told",
     [
         ({"depth": "4"}, "-S depth=4: MySweep cannot be capped by it. Allowed: block, layout,"),
-        ({"tasks": "many"}, "-S tasks=many: 'many' is not a cap. Allowed: 1, 2, 3 …."),
-        ({"tasks": "0x8"}, "'0x8' is not a cap"),
-        ({"tasks": "-1"}, "'-1' is not a cap"),
+        ({"tasks": "many"}, "-S tasks=many: tasks: unknown value 'many'. Allowed: 1, 2, 3 …."),
+        ({"tasks": "0x8"}, "unknown value '0x8'"),
+        ({"tasks": "-1"}, "unknown value '-1'"),
         ({"size": "64"}, "-S size=64: a size without its unit. Allowed: a size such as 64MiB"),
-        ({"size": "1 furlong"}, "'1 furlong' is not a cap. Allowed: a size such as 64MiB or 1GiB."),
+        (
+            {"size": "1 furlong"},
+            "unknown value '1 furlong'. Allowed: a size such as 64MiB or 1GiB.",
+        ),
         ({"layout": "sharde"}, "unknown value 'sharde' (did you mean 'shared'?). Allowed: file_a"),
         ({"size": "1GiB", "block": "1GiB"}, "has both size and block"),
         ({"size": "1000MB"}, "953.7 MiB is not a whole number of requests of 1 MiB"),
