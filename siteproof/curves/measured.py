@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from siteproof import units
 from siteproof.analysis import plateau
@@ -91,17 +91,13 @@ class Curve:
     @property
     def name(self) -> str:
         """The metric with panel and line."""
-        return _with_names(self.metric, self.panel_name, self.line_name)
+        names = ", ".join(filter(None, (self.panel_name, self.line_name)))
+        return f"{self.metric} [{names}]" if names else self.metric
 
     @property
     def group_name(self) -> str:
         """The metric with the panel."""
-        return _with_names(self.metric, self.panel_name)
-
-
-def _with_names(metric: str, *names: str) -> str:
-    text = ", ".join(filter(None, names))
-    return f"{metric} [{text}]" if text else metric
+        return replace(self, line="").name
 
 
 def _for_people(text: str) -> str:
@@ -112,12 +108,10 @@ def _for_people(text: str) -> str:
 
 @dataclass
 class _Place:
-    """The repetitions at one place, and those of its slowest and fastest ranks, by trial."""
+    """The repetitions at one place by trial, and those of its slowest and fastest ranks."""
 
     dims: Mapping[str, str]
-    values: dict[int, float] = field(default_factory=dict)
-    slowest: dict[int, float] = field(default_factory=dict)
-    fastest: dict[int, float] = field(default_factory=dict)
+    values: dict[str, dict[int, float]]  # by the ending of the metric
 
 
 def collect(
@@ -128,36 +122,27 @@ def collect(
     Values are in the catalogue's unit. A metric of single ranks becomes the fairness of its own.
     A further axis makes panels only where it has several values at one place of a line.
     """
-    good = [
-        s
+    by_metric = grouped(
+        (s.metric, s)
         for s in samples
         if s.status == "ok" and units.kind(s.unit) != "text" and against in s.dims
-    ]
+    )
     found: list[Curve] = []
-    for metric in sorted({s.metric for s in good}):
-        if not metric.endswith((SLOWEST, FASTEST)):
-            found += _of_metric(good, metric, catalogue.get(metric), against, lines)
+    for metric in sorted(by_metric):
+        if metric.endswith((SLOWEST, FASTEST)):
+            continue
+        each, entry = by_metric[metric], catalogue.get(metric)
+        ranks = [s for end in (SLOWEST, FASTEST) for s in by_metric.get(metric + end, ())]
+        unit, better = (entry.unit, entry.better) if entry else (each[0].unit, "neither")
+        for (panel, line), places in _places(each, ranks, against, lines, unit).items():
+            found.append(_curve(metric, unit, better, panel, line, places))
     return found
-
-
-def _of_metric(
-    good: Sequence[Sample], metric: str, entry: Metric | None, against: str, lines: str
-) -> Iterator[Curve]:
-    of_metric = [s for s in good if s.metric == metric]
-    ranks = [s for s in good if s.metric in (metric + SLOWEST, metric + FASTEST)]
-    unit, better = (entry.unit, entry.better) if entry else (of_metric[0].unit, "neither")
-    for (panel, line), places in _places(of_metric, ranks, against, lines, unit).items():
-        yield _curve(metric, unit, better, panel, line, places)
 
 
 def envelope(lines: Sequence[Curve]) -> Curve:
     """The best line at each place, as one curve. lines: of one figure and panel, not empty."""
-    best: dict[float, Row] = {}
-    for row in (row for line in lines for row in line.rows):
-        highest = best.get(row.point.x)
-        if highest is None or row.point.median > highest.point.median:
-            best[row.point.x] = row
-    rows = [best[x] for x in sorted(best)]
+    places = grouped((row.point.x, row) for line in lines for row in line.rows)
+    rows = [max(places[x], key=lambda row: row.point.median) for x in sorted(places)]
     first = lines[0]
     return replace(first, line=ALL, rows=rows, shape=_shape(first.better, first.numeric, rows))
 
@@ -177,30 +162,25 @@ def _places(
         panel = ", ".join(f"{name} {sample.dims.get(name, '-')}" for name in others)
         line = f"{lines} {sample.dims.get(lines, '-')}" if lines else ""
         places = found.setdefault((panel, line), {})
-        place = places.setdefault(sample.dims[against], _Place(sample.dims))
-        values = place.values
-        if sample.metric.endswith(SLOWEST):
-            values = place.slowest
-        elif sample.metric.endswith(FASTEST):
-            values = place.fastest
-        values[sample.trial] = float(units.convert(sample.number, sample.unit, unit))
-    measured = {}
-    for key in sorted(found, key=_natural):
-        places = {x: place for x, place in found[key].items() if place.values}
-        if places:
-            measured[key] = places
-    return measured
+        if sample.metric == of_metric[0].metric:
+            new = _Place(sample.dims, {"": {}, SLOWEST: {}, FASTEST: {}})
+            places.setdefault(sample.dims[against], new)
+        if place := places.get(sample.dims[against]):
+            value = float(units.convert(sample.number, sample.unit, unit))
+            ending = sample.metric.removeprefix(of_metric[0].metric)
+            place.values[ending][sample.trial] = value
+    return {key: found[key] for key in sorted(found, key=_natural) if found[key]}
 
 
 def _panels(of_metric: Sequence[Sample], against: str, lines: str) -> list[str]:
     """The further axes that have several values at one place of a line."""
-    seen: dict[tuple[str, str, str], set[str]] = {}
-    for sample in of_metric:
-        for name, value in sample.dims.items():
-            if name not in (against, lines):
-                key = (name, sample.dims[against], sample.dims.get(lines, ""))
-                seen.setdefault(key, set()).add(value)
-    return sorted({name for (name, _, _), values in seen.items() if len(values) > 1})
+    seen = grouped(
+        ((name, sample.dims[against], sample.dims.get(lines, "")), value)
+        for sample in of_metric
+        for name, value in sample.dims.items()
+        if name not in (against, lines)
+    )
+    return sorted({name for (name, _, _), values in seen.items() if len(set(values)) > 1})
 
 
 def _curve(
@@ -215,9 +195,10 @@ def _curve(
 
 
 def _row(label: str, x: float | None, place: _Place) -> Row:
-    both = sorted(place.slowest.keys() & place.fastest.keys())
-    fair = fairness([place.slowest[t] for t in both], [place.fastest[t] for t in both])
-    values = tuple(place.values[trial] for trial in sorted(place.values))
+    own, slowest, fastest = place.values.values()
+    both = sorted(slowest.keys() & fastest.keys())
+    fair = fairness([slowest[t] for t in both], [fastest[t] for t in both])
+    values = tuple(own[trial] for trial in sorted(own))
     return Row(label, Point(float(x or 0), values), place.dims, fair)
 
 
@@ -253,9 +234,3 @@ def _natural(key: Key) -> list[tuple[int, float, str]]:
         number = _number(part)
         order.append((0, 0.0, part) if number is None else (1, number, ""))
     return order
-
-
-def least_fair(curve: Curve) -> tuple[Row, float] | None:
-    """The row whose ranks differ most, and how; None where no rank was measured by itself."""
-    known = [(row, row.fair) for row in curve.rows if row.fair is not None]
-    return min(known, key=lambda item: item[1]) if known else None

@@ -21,6 +21,7 @@ from siteproof.curves import measured
 from siteproof.curves.measured import PER_NODE, TASKS, Curve, Row, ordered
 from siteproof.curves.sweep_runs import Progress, SweepRun, progress
 from siteproof.errors import ExitCode
+from siteproof.record.grouped import grouped
 from siteproof.record.point import KNOB, OWN
 from siteproof.record.samples import Sample
 from siteproof.sites import FileSystem, Link, Metric, Site
@@ -42,17 +43,6 @@ class Reached:
     bound: Bound
     limit: float
     share: float
-
-
-def known_bounds(site: Site, run: SweepRun, curve: Curve, row: Row) -> list[Reached]:
-    """Every bound of a row that follows from the site, the tightest first; only rates have some."""
-    if curve.unit not in units.UNITS or units.kind(curve.unit) != "rate":
-        return []
-    found = []
-    for bound in scaling.bounds(_facts(site, run, row)):
-        limit = float(units.convert(bound.rate, "B/s", curve.unit))
-        found.append(Reached(bound, limit, row.point.median / limit))
-    return found
 
 
 def bytes_under_way(site: Site, run: SweepRun) -> Fraction | None:
@@ -113,21 +103,17 @@ def _of_clients(
     if partition is None or not (link or is_remote):
         return None
     carrier = _carrier(site, file_system)
-    limits = [_of_roles(site, partition.roles), _speed(carrier) if carrier else None]
+    rates = [_network(site, role) for role in partition.roles]
+    # The fastest of several roles, as any of their nodes may have measured.
+    fastest = None if None in rates else max(filter(None, rates), default=None)
+    limits = [fastest, _speed(carrier) if carrier else None]
     return min(filter(None, limits), default=None)
-
-
-def _of_roles(site: Site, roles: Sequence[str]) -> Fraction | None:
-    """The fastest network of several roles, as any of their nodes may have measured."""
-    rates = [rate for role in roles if (rate := _network(site, role)) is not None]
-    return max(rates) if rates and len(rates) == len(roles) else None
 
 
 def _network(site: Site, role: str) -> Fraction | None:
     """What all interfaces of a node carry that are bonded, else the fastest; bytes a second."""
-    speeds = {
-        name: nic.speed.to("B/s") for name, nic in site.hardware_of(role).nics.items() if nic.speed
-    }
+    nics = site.hardware_of(role).nics
+    speeds = {name: nic.speed.to("B/s") for name, nic in nics.items() if nic.speed}
     rates = list(speeds.values())
     for bond in site.parameters(role).bond.values():
         members = [speeds.get(name, Fraction(0)) for name in bond.members or []]
@@ -161,29 +147,29 @@ class FirstFailure:
 
 def folded(samples: Iterable[Sample]) -> list[Sample]:
     """The samples, with the failures of a point as one number over all causes."""
-    found: list[Sample] = []
-    by_point: dict[tuple[str, int, Dims], list[Sample]] = {}
-    for sample in samples:
-        if sample.metric == FAILURES and sample.status == "ok":
-            dims = {name: value for name, value in sample.dims.items() if name != CAUSE}
-            key = (sample.header.session, sample.trial, tuple(sorted(dims.items())))
-            by_point.setdefault(key, []).append(sample)
-        else:
-            found.append(sample)
+    is_count = grouped((one.metric == FAILURES and one.status == "ok", one) for one in samples)
+    found = list(is_count.get(False, ()))
+    by_point = grouped(((s.header.session, *_point(s)), s) for s in is_count.get(True, ()))
     for (_, _, dims_of_point), each in by_point.items():
         total = sum((sample.number for sample in each), Decimal(0))
         found.append(replace(each[0], value=total, dims=dict(dims_of_point)))
     return found
 
 
+def _point(sample: Sample) -> tuple[int, Dims]:
+    """The point of a sample of failures, of whatever cause."""
+    dims = {name: value for name, value in sample.dims.items() if name != CAUSE}
+    return sample.trial, tuple(sorted(dims.items()))
+
+
 def first_failures(samples: Iterable[Sample], against: str, lines: str = "") -> list[FirstFailure]:
     """By line, from which value of the axis `against` on servers failed."""
-    places: dict[str, dict[str, list[Sample]]] = {}
-    for sample in samples:
-        if sample.metric == FAILURES and sample.status == "ok" and against in sample.dims:
-            of_line = places.setdefault(sample.dims.get(lines, ""), {})
-            of_line.setdefault(sample.dims[against], []).append(sample)
-    return [_of_line(line, places[line]) for line in ordered(places)]
+    counts = [s for s in samples if s.metric == FAILURES and s.status == "ok" and against in s.dims]
+    by_line = grouped((s.dims.get(lines, ""), s) for s in counts)
+    return [
+        _of_line(line, grouped((s.dims[against], s) for s in by_line[line]))
+        for line in ordered(by_line)
+    ]
 
 
 def _of_line(line: str, places: Mapping[str, Sequence[Sample]]) -> FirstFailure:
@@ -193,26 +179,17 @@ def _of_line(line: str, places: Mapping[str, Sequence[Sample]]) -> FirstFailure:
     if at is None:
         return FirstFailure(line, None, 0, 0, "", (), order[-1])
     causes = failed[at]
-    later = order[order.index(at) :]
-    without = [place for place in later if not failed[place]]
-    requested = {**places[at][0].conditions, **places[at][0].dims}.get(SERVERS, "")
-    return FirstFailure(
-        line,
-        at,
-        causes.total(),
-        int(requested) if requested.isdigit() else 0,
-        causes.most_common(1)[0][0],
-        without,
-        order[-1],
-    )
+    without = [place for place in order[order.index(at) :] if not failed[place]]
+    asked = int(_whole({**places[at][0].conditions, **places[at][0].dims}, SERVERS) or 0)
+    cause = causes.most_common(1)[0][0]
+    return FirstFailure(line, at, causes.total(), asked, cause, without, order[-1])
 
 
 def _worst(of_place: Iterable[Sample]) -> Counter[str]:
     """The failures by cause of the repetition and point with the most of them."""
     each: dict[tuple[int, Dims], Counter[str]] = {}
     for sample in of_place:
-        dims = {name: value for name, value in sample.dims.items() if name != CAUSE}
-        causes = each.setdefault((sample.trial, tuple(sorted(dims.items()))), Counter())
+        causes = each.setdefault(_point(sample), Counter())
         if sample.number:
             causes[sample.dims.get(CAUSE, "")] += int(sample.number)
     return max(each.values(), key=Counter.total)
@@ -287,8 +264,14 @@ class SweepReport:
         return {nodes: float(share) for nodes, share in known.items()}
 
     def bounds_of(self, curve: Curve, row: Row) -> Sequence[Reached]:
-        """The bounds of a row, the tightest first."""
-        return known_bounds(self.site, self.run, curve, row)
+        """Every bound that follows from the site, the tightest first; only rates have some."""
+        if curve.unit not in units.UNITS or units.kind(curve.unit) != "rate":
+            return []
+        found = []
+        for bound in scaling.bounds(_facts(self.site, self.run, row)):
+            limit = float(units.convert(bound.rate, "B/s", curve.unit))
+            found.append(Reached(bound, limit, row.point.median / limit))
+        return found
 
 
 def reports(site: Site, run: SweepRun, file: SweepFile | None) -> list[SweepReport]:
@@ -307,8 +290,7 @@ def _report(
     alone = [
         s
         for s in run.good
-        if s.metric not in NO_CURVES
-        and all(value == OWN for name, value in s.dims.items() if name in axis.alone)
+        if s.metric not in NO_CURVES and {s.dims.get(name, OWN) for name in axis.alone} <= {OWN}
     ]
     found = measured.collect(folded(alone), site.catalogue, axis.name, axis.lines)
     groups = [_with_best(lines, axis) for lines in measured.groups(found)]
@@ -382,10 +364,9 @@ def best_settings(samples: Iterable[Sample], catalogue: Mapping[str, Metric]) ->
         entry = catalogue.get(sample.metric)
         if sample.status != "ok" or entry is None or entry.better == "neither":
             continue
-        knobs = tuple(
-            sorted((k.removeprefix(KNOB), v) for k, v in sample.dims.items() if k.startswith(KNOB))
-        )
-        place = tuple(sorted((k, v) for k, v in sample.dims.items() if not k.startswith(KNOB)))
+        dims = sorted(sample.dims.items())
+        knobs = tuple((k.removeprefix(KNOB), v) for k, v in dims if k.startswith(KNOB))
+        place = tuple((k, v) for k, v in dims if not k.startswith(KNOB))
         value = float(units.convert(sample.number, sample.unit, entry.unit))
         values.setdefault((sample.metric, place), {}).setdefault(knobs, []).append(value)
     return [
@@ -398,9 +379,7 @@ def best_settings(samples: Iterable[Sample], catalogue: Mapping[str, Metric]) ->
 def _best(metric: str, entry: Metric, place: Dims, settings: Mapping[Dims, list[float]]) -> Setting:
     sign = -1 if entry.better == "lower" else 1
     chosen = max(settings, key=lambda knobs: (sign * median(settings[knobs]), knobs))
-    own = next((v for k, v in settings.items() if all(text == OWN for _, text in k)), None)
-    is_own = all(text == OWN for _, text in chosen)
-    change = None if own is None or is_own else compare(own, settings[chosen], entry.better)
-    return Setting(
-        metric, entry.unit, place, chosen, median(settings[chosen]), len(settings), change
-    )
+    best = settings[chosen]
+    own = next((v for k, v in settings.items() if all(text == OWN for _, text in k)), best)
+    change = None if own is best else compare(own, best, entry.better)
+    return Setting(metric, entry.unit, place, chosen, median(best), len(settings), change)

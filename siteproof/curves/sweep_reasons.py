@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from siteproof.analysis.plateau import Beyond, CurveShape, Unknown
 from siteproof.answers.attempts import failure
-from siteproof.curves.measured import ALL, Curve, least_fair
+from siteproof.curves.measured import ALL, Curve
 from siteproof.curves.run_findings import WINDOWS, SweepReport
 from siteproof.curves.sweep_runs import Progress, SweepRun, point_of
 from siteproof.record import finding
@@ -36,10 +36,8 @@ def of_reports(reports: Iterable[SweepReport]) -> list[Finding]:
 def of_points(report: SweepReport) -> list[Finding]:
     """The points of a run without a value."""
     progress, run = report.progress, report.run
-    found = [
-        replace(failure(sample), subject=point_of(sample))
-        for sample in (*progress.failed, *progress.untried)
-    ]
+    bad = (*progress.failed, *progress.untried)
+    found = [replace(failure(sample), subject=point_of(sample)) for sample in bad]
     found += [Finding(Kind.NOT_MEASURED, str(point), run.check) for point in progress.missing]
     if progress.planned is None:
         found.append(finding.of(Kind.SWEEP_FILE_CHANGED, {"sweep": run.name}))
@@ -110,14 +108,10 @@ def of_shape(axis: str, shape: CurveShape) -> list[Finding]:
 
 def above_bound(report: SweepReport, curve: Curve) -> Iterator[Finding]:
     """The place where a curve exceeds its tightest bound by most."""
-    over = [
-        (limits[0], row)
-        for row in curve.rows
-        if (limits := report.bounds_of(curve, row)) and limits[0].share > 1
-    ]
-    if not over:
+    tightest = [(limit, row) for row in curve.rows for limit in report.bounds_of(curve, row)[:1]]
+    tight, row = max(tightest, key=lambda one: one[0].share, default=(None, None))
+    if tight is None or row is None or tight.share <= 1:
         return
-    tight, row = max(over, key=lambda one: one[0].share)
     details = {
         "part": tight.bound.part.value,
         "count": tight.bound.count,
@@ -132,8 +126,10 @@ def above_bound(report: SweepReport, curve: Curve) -> Iterator[Finding]:
 
 def ranks(report: SweepReport, lines: Sequence[Curve]) -> Iterator[Finding]:
     """The place where the slowest rank is far slower than the fastest, if there is one."""
-    unfair = [worst for curve in lines if (worst := least_fair(curve))]
-    row, share = min(unfair, key=lambda worst: worst[1], default=(None, 1.0))
-    if row and share < STARVED:
-        details = {"axis": report.axis.name, "at": row.label, "share": share}
+    unfair = [
+        (row.fair, row.label) for curve in lines for row in curve.rows if row.fair is not None
+    ]
+    share, place = min(unfair, key=lambda one: one[0], default=(1.0, ""))
+    if share < STARVED:
+        details = {"axis": report.axis.name, "at": place, "share": share}
         yield finding.of(Kind.RANKS_DIFFER, details, metric=lines[0].metric)

@@ -13,6 +13,7 @@ from functools import cached_property
 from siteproof import nodesets
 from siteproof.errors import UserError
 from siteproof.record import campaign as campaigns
+from siteproof.record.grouped import grouped
 from siteproof.record.point import Point
 from siteproof.record.samples import SWEEP, Sample
 from siteproof.record.severity import broke
@@ -86,11 +87,9 @@ class SweepRun:
             if sample.status == "ok":
                 continue
             # The failure of a whole job is made good by any later job; its points have their own.
-            cured = (
-                (sample.trial, _key(sample.dims)) in there
-                if sample.dims
-                else last is not None and sample.header.order < last
-            )
+            cured = last is not None and sample.header.order < last
+            if sample.dims:
+                cured = (sample.trial, _key(sample.dims)) in there
             if not cured:
                 found[sample.metric, sample.trial, _key(sample.dims)] = sample
         return list(found.values())
@@ -136,18 +135,16 @@ def collect(samples: Iterable[Sample], name: str = "") -> list[SweepRun]:
     of_sweeps = [s for s in samples if of_sweep(s, name)]
     resumed: dict[str, dict[str, str]] = {}  # by sweep: one session may resume several
     for sample in of_sweeps:
-        if before := sample.header.provenance.get(RESUMES):
-            resumed.setdefault(_name(sample), {})[sample.header.session] = before
-    by_run: dict[tuple[_Key, str], list[Sample]] = {}
-    for sample in of_sweeps:
-        first = chain(sample.header.session, resumed.get(_name(sample), {}))[-1]
-        by_run.setdefault((_of(sample), first), []).append(sample)
+        before = resumed.setdefault(_name(sample), {})
+        if RESUMES in sample.header.provenance:
+            before[sample.header.session] = sample.header.provenance[RESUMES]
+    by_run = grouped(
+        ((_of(s), chain(s.header.session, resumed[_name(s)])[-1]), s) for s in of_sweeps
+    )
     found = []
     for (key, _), of_run in by_run.items():
-        newest = {
-            s.header.session: s.header.order for s in sorted(of_run, key=lambda s: s.header.order)
-        }
-        sessions = tuple(sorted(newest, key=newest.__getitem__))
+        newest_first = sorted(of_run, key=lambda s: s.header.order, reverse=True)
+        sessions = tuple(reversed(dict.fromkeys(s.header.session for s in newest_first)))
         found.append(SweepRun(*key, sessions, of_run))
     return sorted(
         found, key=lambda run: (run.newest.header.order, run.sessions, run.partition, run.place)
@@ -245,14 +242,8 @@ def _name(sample: Sample) -> str:
 def _of(sample: Sample) -> _Key:
     head, keys = sample.header, {**sample.dims, **sample.conditions}
     place = next((keys[key] for key in PLACES if key in keys), "")
-    return (
-        keys[SWEEP],
-        keys.get(SWEEP_HASH, ""),
-        head.system,
-        head.partition,
-        head.environment,
-        place,
-    )
+    sweep = keys[SWEEP], keys.get(SWEEP_HASH, "")
+    return *sweep, head.system, head.partition, head.environment, place
 
 
 def point_of(sample: Sample) -> str:

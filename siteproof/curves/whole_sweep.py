@@ -38,9 +38,8 @@ def of_tuning(run: SweepRun) -> list[Sample]:
     if run.check not in CHECKS or not measured:
         return []
     each = Counter((s.metric, tuple(sorted(s.dims.items()))) for s in measured)
-    conditions = {
-        name: value for name, value in _common(measured).items() if not name.startswith(KNOB)
-    }
+    common = _common(measured).items()
+    conditions = {name: value for name, value in common if not name.startswith(KNOB)}
     header = replace(run.newest.header, conditions=conditions, expected="")
     found = [Sample(header, "", SAMPLES, Decimal(min(each.values())), "count")]
     return found + [point for knob in knobs for point in _points(header, measured, knob)]
@@ -48,33 +47,18 @@ def of_tuning(run: SweepRun) -> list[Sample]:
 
 def _points(header: Header, measured: Sequence[Sample], knob: str) -> Iterator[Sample]:
     """How many values of a knob were measured, from which to which."""
-    values = sorted({int(s.dims[knob]) for s in measured if _was_set(s, knob)})
+    # Where a number was set, and the nodes read that number.
+    read = {(s.dims.get(knob, OWN), s.conditions.get(knob, "")) for s in measured}
+    numbers = [(a, b) for a, b in read if a.isdecimal() and b.replace(".", "", 1).isdecimal()]
+    values = sorted(int(wanted) for wanted, found in numbers if Decimal(found) == int(wanted))
     if values:
         own = {"parameter": knob.rpartition(".")[2], "from": str(values[0]), "to": str(values[-1])}
         yield Sample(header, "", POINTS, Decimal(len(values)), "count", own_conditions=own)
 
 
-def _was_set(sample: Sample, knob: str) -> bool:
-    """Whether a number was set, and the nodes read that number."""
-    wanted = sample.dims.get(knob, OWN)
-    read = sample.conditions.get(knob, "")
-    if not wanted.isdecimal() or not read.replace(".", "", 1).isdecimal():
-        return False
-    return Decimal(read) == Decimal(wanted)
-
-
-# By check: the metrics of which a sweep over tasks has a maximum and a plateau.
-FIGURES = {"Ior": ("read", "write")}
-ENDINGS = ("max", "plateau")
-METRICS = frozenset(
-    [
-        f"{check}.{name}_{end}"
-        for check, names in FIGURES.items()
-        for name in names
-        for end in ENDINGS
-    ]
-    + [f"{check}.{PER_NODE}" for check in FIGURES]
-)
+FIGURES = ("Ior.read", "Ior.write")  # of which a sweep over tasks has a maximum and a plateau
+PACKED = f"Ior.{PER_NODE}"
+METRICS = {PACKED, *(f"{name}_{end}" for name in FIGURES for end in ("max", "plateau"))}
 LAYOUT, FILE_A_TASK = "layout", "file_a_task"  # what the criteria of parallel I/O cover
 
 
@@ -120,8 +104,7 @@ def of_run(site: Site, run: SweepRun, file: SweepFile | None) -> Derived:
     curves = [
         curve
         for curve in measured.collect(run.good, site.catalogue, TASKS, PER_NODE)
-        if curve.metric.partition(".")[2] in FIGURES.get(run.check, ())
-        and _layout(run, [curve]) == FILE_A_TASK
+        if curve.metric in FIGURES and _layout(run, [curve]) == FILE_A_TASK
     ]
     for lines in measured.groups(curves):
         if f"{lines[0].metric}_max" in wanted:
@@ -134,14 +117,11 @@ def of_run(site: Site, run: SweepRun, file: SweepFile | None) -> Derived:
 def _wanted(run: SweepRun, file: SweepFile | None) -> set[str]:
     """What a sweep of these axes gives: over tasks all, over tasks a node how many one carries."""
     axis = run_findings.axes_of(run, file)[0]
-    of_check = {metric for metric in METRICS if metric.partition(".")[0] == run.check}
-    if axis.alone or axis.name.startswith(KNOB):
+    if run.check != PACKED.partition(".")[0] or axis.alone or axis.name.startswith(KNOB):
         return set()
     if axis.name == TASKS:
-        return of_check
-    if PER_NODE in (axis.name, axis.lines):
-        return of_check & {f"{run.check}.{PER_NODE}"}
-    return set()
+        return METRICS
+    return {PACKED} if PER_NODE in (axis.name, axis.lines) else set()
 
 
 def _layout(run: SweepRun, lines: Sequence[Curve]) -> str:
@@ -151,16 +131,14 @@ def _layout(run: SweepRun, lines: Sequence[Curve]) -> str:
 def _incomplete(run: SweepRun, file: SweepFile | None, site: Site) -> Finding | None:
     """Why a run gives no value of the whole sweep, if it gives none."""
     state = sweep_runs.progress(run, file, site)
+    where = {"sweep": run.name, "session": run.sessions[-1]}
     if state.planned is None:
-        where = {"sweep": run.name, "session": run.sessions[-1]}
         return finding.of(Kind.SWEEP_FILE_CHANGED, where)
     if run.caps:
         return sweep_reasons.capped(run, state)
     if not state.complete:
         text = "sweep {sweep} in session {session} is incomplete: {done} of {planned} points"
-        return note(
-            text, sweep=run.name, session=run.sessions[-1], done=state.done, planned=state.planned
-        )
+        return note(text, **where, done=state.done, planned=state.planned)
     return None
 
 
@@ -189,18 +167,15 @@ def _rates(made: Derived, run: SweepRun, lines: Sequence[Curve]) -> None:
 
 def _packing(made: Derived, run: SweepRun, curves: Sequence[Curve]) -> None:
     """The most tasks on a node with which neither reading nor writing is slower."""
-    metric = f"{run.check}.{PER_NODE}"
     found = run_findings.packings(curves)
     if not found:
-        text = (
-            "{sweep:sweep %s: }no number of tasks a node was measured together with one task a node"
-        )
-        why = note(text, metric=metric, sweep=run.name)
-        made.lacks.append((run.sessions, why))
+        text = "{sweep:sweep %s: }"
+        text += "no number of tasks a node was measured together with one task a node"
+        made.lacks.append((run.sessions, note(text, metric=PACKED, sweep=run.name)))
         return
     slowest, least = min(found.items(), key=lambda item: item[1].most)
     own = _conditions(curves) | {"compared_at": least.compared_at}
-    made.samples.append(_sample(run, curves, metric, least.most, "ranks", own, f"by {slowest}"))
+    made.samples.append(_sample(run, curves, PACKED, least.most, "ranks", own, f"by {slowest}"))
 
 
 def _conditions(lines: Sequence[Curve]) -> dict[str, str]:
@@ -228,10 +203,8 @@ def _common(samples: Sequence[Sample]) -> dict[str, str]:
 
 
 def _alike(each: Sequence[Mapping[str, str]], but: Sequence[str]) -> dict[str, str]:
-    first, *rest = each
-    return {
-        k: v for k, v in first.items() if k not in but and all(other.get(k) == v for other in rest)
-    }
+    shared = set(each[0].items()).intersection(*(one.items() for one in each))
+    return {k: v for k, v in each[0].items() if (k, v) in shared and k not in but}
 
 
 def _sample(
