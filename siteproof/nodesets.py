@@ -38,6 +38,11 @@ def of(names: Iterable[str] = ()) -> NodeSet:
     return _folded(found, len(terms) + len(numbers))
 
 
+def union(parts: Iterable[NodeSet]) -> NodeSet:
+    """The nodes of all of these sets."""
+    return NodeSet.fromlist(list(parts), resolver=RESOLVER_NOGROUP)
+
+
 def parse(text: str) -> NodeSet:
     """The set of nodes. Raises ValueError with a short reason."""
     if "@" in text:

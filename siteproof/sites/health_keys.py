@@ -10,14 +10,12 @@ from siteproof.sites.key_types import Model, Size, Time, shaped
 
 _PRINTABLE = r"[!-~]([ -~]{0,398}[!-~])?"
 LocalPath = Annotated[
-    str,
-    shaped(rf"(?=/){_PRINTABLE}", "a path", "an absolute path of printable ASCII, such as /tmp"),
+    str, shaped(rf"(?=/){_PRINTABLE}", "an absolute path of printable ASCII, such as /tmp")
 ]
 Spool = Annotated[
     str,
     shaped(
         rf"(?=/)(?!.*/(\.\.?)?(/|$))(?!/(tmp|var/tmp|dev|proc|sys|run)(/|$))(?!/$){_PRINTABLE}",
-        "a folder for a record",
         "an absolute path of printable ASCII, and none in a folder in which all users may write",
     ),
 ]

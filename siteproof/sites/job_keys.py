@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from siteproof.errors import Mistake
-from siteproof.sites.key_types import Count, Model, Time, shaped
+from siteproof.sites.key_types import Count, EntryName, Model, Time, shaped
 from siteproof.sites.schema.shapes import near
 from siteproof.sites.schema.yamlfile import Document, Loc, clip
 
@@ -91,34 +91,21 @@ def _no_command(value: str) -> str:
     return value
 
 
-_PLAIN = "a letter or _, then letters, digits and _"
 Module = Annotated[
     str,
     shaped(
         r"[A-Za-z0-9_][A-Za-z0-9_.+/@%~=:-]{0,199}",
-        "a valid name of a module",
         "a name such as gcc/12.2.0; other commands belong into prepare_cmds",
     ),
 ]
 Option = Annotated[
-    str,
-    shaped(r"-[A-Za-z].*|--[a-z][a-z-]*(=.*)?", "an option", "an option such as --account=staff"),
+    str, shaped(r"-[A-Za-z].*|--[a-z][a-z-]*(=.*)?", "an option such as --account=staff")
 ]
 StepOption = Annotated[Option, AfterValidator(_is_step_option)]
 Requested = Annotated[Option, AfterValidator(_is_requested)]
-Variable = Annotated[str, shaped(_PLAIN_NAME.pattern, "a valid name of a variable", _PLAIN)]
-Variables = dict[Variable, Annotated[str, AfterValidator(_no_command)]]
+PlainName = Annotated[str, shaped(_PLAIN_NAME.pattern, "a letter or _, then letters, digits and _")]
+Variables = dict[PlainName, Annotated[str, AfterValidator(_no_command)]]
 Command = Annotated[str, AfterValidator(_is_command)]
-Feature = Annotated[
-    str,
-    shaped(
-        r"[A-Za-z_][A-Za-z0-9_-]*",  # ReFrame's rule
-        "a valid name of a feature",
-        "a letter or _, then letters, digits, _ and -",
-    ),
-]
-Extra = Annotated[str, shaped(_PLAIN_NAME.pattern, "a valid name of an extra", _PLAIN)]
-Extras = dict[Extra, Any]
 
 
 class Device(Model):
@@ -179,9 +166,9 @@ class Jobs(Loads):
     """The most jobs at a time; never more than one check needs for all nodes."""
     time_limit: Time | None = None
     """Time limit of the site's own ReFrame tests that set none: 10 min."""
-    features: list[Feature] = []
+    features: list[EntryName] = []
     """What the site's own ReFrame tests may require of a partition: +gpu."""
-    extras: Extras = {}
+    extras: dict[PlainName, Any] = {}
     """Values that the site's own ReFrame tests read, as ReFrame's `extras`."""
     resources: dict[str, list[Requested]] = {}
     """Scheduler options that the site's own ReFrame tests ask for by name, with their values in

@@ -164,13 +164,13 @@ def readable(read: Callable[[str], object]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def shaped(pattern: str, what: str, allowed: str) -> AfterValidator:
-    """The validator of a text of one form. what: what the text then is: `a name of a pool`."""
+def shaped(pattern: str, allowed: str) -> AfterValidator:
+    """The validator of a text of one form."""
     form = re.compile(pattern)
 
     def check(text: str) -> str:
         if not form.fullmatch(text):
-            raise Mistake(f"'{text[:40]}' is not {what}", allowed)
+            raise Mistake(f"'{text[:40]}' is not valid", allowed)
         return text
 
     return AfterValidator(check)
@@ -238,7 +238,7 @@ def _day(text: object) -> object:
 Day = Annotated[date, BeforeValidator(_day)]
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*")  # ReFrame's rule for systems, partitions …
 NAME_RULE = "a letter or _, then letters, digits, _ and -"
-EntryName = Annotated[str, shaped(NAME.pattern, "a valid name", NAME_RULE)]
+EntryName = Annotated[str, shaped(NAME.pattern, NAME_RULE)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
 # What tuned inputs of HPL use. The list is closed, so that few series have an NB of their own.
 HPL_BLOCKS = (64, 80, 96, 112, 128, 144, 160, 168, 176, 184, 192, 200, 208, 216, 224, 232, 240,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -18,7 +18,7 @@ from siteproof.sites.job_keys import lint_jobs
 from siteproof.sites.key_types import Graded
 from siteproof.sites.schema.shapes import near
 from siteproof.sites.schema.yamlfile import Document, Loc, clip
-from siteproof.sites.stated import FIELDS, FactSection, is_read
+from siteproof.sites.stated import FIELDS, is_read
 from siteproof.sites.system import NO_NETWORK, Hardware, Link, Recognise, System
 
 # What must not be left empty.
@@ -26,6 +26,8 @@ NEEDED = (
     *("nodes", "partitions", "environments", "workload.applications"),
     *("partitions.*.role", "partitions.*.environments"),
 )
+# Fields of nodes: one that no node reports would be missing on every node.
+FACTS = ("hardware.*.facts.*.fields", "nodes.*.facts.*.fields", "requested.*.*.facts")
 SPACK_ENVS = SUITE / "spack-envs"
 # Keys that name something: what that is, and the section or list that has it. * is any key, or
 # any place of a list.
@@ -97,12 +99,8 @@ def lint_system(around: Around, folder: str, features: Collection[str]) -> None:
                 document.spoil(loc)
     for key, hardware in system.hardware.items():
         _peak(document, ("hardware", key), hardware)
-        _facts(document, ("hardware", key, "facts"), hardware.facts)
-    for key, role in system.nodes.items():
-        _facts(document, ("nodes", key, "facts"), role.facts)
-    _requested(document, system)
+    _facts(document, system)
     _references(around, system, features)
-    _other_references(around, system)
     sets = _nodes(document, system)
     for key, text in system.groups.items():
         node_set(document, ("groups", key), text, around.inventory)
@@ -123,10 +121,11 @@ def _references(around: Around, system: System, features: Collection[str]) -> No
         "networks": [*system.links, NO_NETWORK],
     }
     for place, (what, section) in REFERENCES.items():
-        names = list(others[section]) if section in others else around.names(section)
+        names = others[section] if section in others else around.names(section)
         for loc, given in at(system, place):
-            for name in given if isinstance(given, list) else [given]:
+            for name in [given] if isinstance(given, str) else given:
                 reference(around.document, loc, name, what, names)
+    _other_references(around, system)
 
 
 def _other_references(around: Around, system: System) -> None:
@@ -158,7 +157,9 @@ def at(given: Any, place: str, loc: Loc = ()) -> Iterator[tuple[Loc, Any]]:
         yield from at(below, rest, (*loc, first))
 
 
-def reference(document: Document, loc: Loc, name: str, what: str, names: list[str] | None) -> None:
+def reference(
+    document: Document, loc: Loc, name: str, what: str, names: Collection[str] | None
+) -> None:
     """Note a mistake if a key names something that does not exist."""
     if names is not None and name not in names:
         close = near(document, loc, name, names)
@@ -221,29 +222,17 @@ def _peak(document: Document, loc: Loc, hardware: Hardware) -> None:
     factors = [getattr(hardware, name) for name in names]
     if not (hardware.peak and hardware.avx_base and all(factors)):
         return
-    flops = hardware.avx_base.to("Hz") * prod(factors)
-    if flops != hardware.peak.to("FLOPS"):
+    if (flops := hardware.avx_base.to("Hz") * prod(factors)) != hardware.peak.to("FLOPS"):
         what = f"peak {hardware.peak} is not {' * '.join(names)} * avx_base"
         document.add((*loc, "peak"), what, f"{float(flops / 10**9):.10g} GFLOPS")
 
 
-def _facts(document: Document, loc: Loc, facts: Mapping[str, FactSection]) -> None:
-    for section, stated in facts.items():
-        _fields(document, (*loc, section, "fields"), stated.fields)
-
-
-def _fields(document: Document, loc: Loc, fields: Iterable[str]) -> None:
-    """Note a field that no node ever reports: it would be missing on every node."""
-    for field in fields:
-        if not is_read(field):
-            what = f"'{clip(field)}' is not a field that 'siteproof describe' reads"
-            document.add((*loc, field), what, FIELDS, inside=True)
-
-
-def _requested(document: Document, system: System) -> None:
-    for key, requests in system.requested.items():
-        for number, request in enumerate(requests):
-            _fields(document, ("requested", key, number, "facts"), request.facts)
+def _facts(document: Document, system: System) -> None:
+    for place in FACTS:
+        for loc, fields in at(system, place):
+            for field in (name for name in fields if not is_read(name)):
+                what = f"'{clip(field)}' is not a field that 'siteproof describe' reads"
+                document.add((*loc, field), what, FIELDS, inside=True)
 
 
 def _nodes(document: Document, system: System) -> dict[str, NodeSet]:
@@ -264,19 +253,15 @@ def _nodes(document: Document, system: System) -> dict[str, NodeSet]:
 
 def _measured_twice(document: Document, system: System, sets: Mapping[str, NodeSet]) -> None:
     """Note partitions that measure the same nodes: a run would measure and show them twice."""
-    before: dict[str, NodeSet] = {}
-    for key, partition in system.partitions.items():
-        nodes = nodesets.of()
-        for role in partition.measured:
-            nodes.update(sets.get(role, nodesets.of()))
-        for other, theirs in before.items():
-            if both := nodes & theirs:
-                what = f"{clip(both)} measured by {other} and {key}"
-                advice = (
-                    "Write 'measures: []' in one of them, or as a list the roles that it measures"
-                )
-                document.add(("partitions", key), what, hint=advice)
-        before[key] = nodes
+    advice = "Write 'measures: []' in one of them, or as a list the roles that it measures"
+    for (one, first), (other, second) in combinations(system.partitions.items(), 2):
+        one_has, other_has = (
+            nodesets.union(sets[role] for role in partition.measured if role in sets)
+            for partition in (first, second)
+        )
+        if both := one_has & other_has:
+            what = f"{clip(both)} measured by {one} and {other}"
+            document.add(("partitions", other), what, hint=advice)
 
 
 def _file_systems(document: Document, system: System) -> None:
@@ -345,9 +330,7 @@ def _end(around: Around, system: System, key: str, link: Link, end: str) -> Node
     roles = partition.roles if partition else []
     if nodes is None or not roles or not all(role in system.nodes for role in roles):
         return nodes
-    reached = nodesets.of()
-    for role in roles:
-        reached.update(system.nodes[role].nodes)
+    reached = nodesets.union(system.nodes[role].nodes for role in roles)
     if strangers := nodes - reached:
         what = f"{clip(strangers)} not in partition '{link.partition}'"
         document.add(loc, what, clip(reached))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from math import inf
 from typing import get_args
 
@@ -38,7 +37,8 @@ _SUBJECTS = {"every node": ("node", "client", "vm"), "every pair": ("pair",), "e
 _LINK_SUBJECTS = ("pair", "client", "system")
 OWNER = "system"  # baselines.yaml's one key that is no id
 ANYWHERE = ("mode", EMULATED)  # conditions of every metric
-VALUES = {  # of conditions whose values are a closed list, whatever the site
+# Of conditions whose values are a closed list, whatever the site.
+VALUES: dict[str, Collection[str]] = {
     "mode": MODES,
     "direct": ("yes", "no"),
     "cached": ("yes", "no"),
@@ -62,7 +62,9 @@ def lint_promise(
         document.add(
             (key,), f"'{clip(key)}' is not a valid id", "letters, digits, '.', '_' and '-'"
         )
-    roles = _roles(around, *others)
+    roles = around.names("nodes")
+    for other in others:
+        roles = [role for role in roles or () if role in (other.names("nodes") or ())]
     for role in promise.nodes:
         reference(document, (key, "nodes"), role, "role", roles)
     if isinstance(promise, Criterion):
@@ -79,14 +81,6 @@ def lint_promise(
     _bound_of(document, key, promise)
 
 
-def _roles(around: Around, *others: Around) -> list[str] | None:
-    """The roles of a system; of one that consists of others those that all of these have."""
-    roles = around.names("nodes")
-    for other in others:
-        roles = [role for role in roles or () if role in (other.names("nodes") or ())]
-    return roles
-
-
 def _over(document: Document, key: str, criterion: Criterion, members: int) -> None:
     """What a system with members says in `over`, and no other does. members: 0: it has none."""
     loc, over = (key, "over"), criterion.over
@@ -95,26 +89,24 @@ def _over(document: Document, key: str, criterion: Criterion, members: int) -> N
             why = "evidence" if members else "a system without `members`"
             document.add(loc, f"'{over}' of {why}", hint="Remove over")
         return
-    _said(document, key, criterion, members)
+    known = [ALL, ANY, f"1 to {members}"]
+    if criterion.combines or not over:
+        known = [SUM, *known]
+    if not over and not document.spoilt(loc):
+        document.add((key,), "missing key 'over'", known)
+    if over == SUM not in known or over.isdigit() and int(over) > members:
+        document.add(loc, f"'{over}' of {criterion.metric} of {members} members", known)
+    _one_value(document, key, criterion)
+
+
+def _one_value(document: Document, key: str, criterion: Criterion) -> None:
+    """Note what gives several values of each member, and a bound that differs between them."""
     if criterion.subject not in WHOLE or criterion.scope != "system" or criterion.links:
         what = "several values of each member, not one,"
         document.add((key, "subject"), what, f"subject {' or '.join(WHOLE)}, no scope, no links")
     if criterion.bound and criterion.bound.fact:
         what = f"a share of {criterion.bound.fact}, of which each member has its own"
         document.add((key, criterion.kind), what, "a number and a unit")
-
-
-def _said(document: Document, key: str, criterion: Criterion, members: int) -> None:
-    """Note an `over` that is missing, or that so many members cannot be."""
-    loc, over = (key, "over"), criterion.over
-    known = [SUM] if criterion.combines or not over else []
-    known += [ALL, ANY, f"1 to {members}"]
-    if not over and not document.spoilt(loc):
-        document.add((key,), "missing key 'over'", known)
-    if over == SUM and SUM not in known:
-        document.add(loc, f"'{SUM}' of {criterion.metric}", known)
-    if over.isdigit() and int(over) > members:
-        document.add(loc, f"'{over}' of {members} members", known)
 
 
 def lint_owner(document: Document, site: str) -> None:
@@ -149,16 +141,6 @@ def _bound_of(document: Document, key: str, promise: Criterion | Baseline) -> bo
     return not gaps and getattr(promise, given[0]) is not None
 
 
-def _values(name: str, system: System | None) -> Collection[str] | None:
-    """The values that a condition can have; None if the list is not closed, or not known."""
-    if name in VALUES or system is None:
-        return VALUES.get(name)
-    return {
-        "file_system": system.file_systems,
-        EMULATED: {*system.emulations(), PROCESSOR, HYPERVISOR},
-    }.get(name)
-
-
 @dataclass(frozen=True)
 class _Linted:
     """A criterion or baseline of a metric that is known, with the file that it is in."""
@@ -184,25 +166,22 @@ class _Linted:
         if not _bound_of(self.document, self.key, self.promise):
             return
         self._bound()
-        if self.around.system and not self.around.broken and not self._is_sum:
+        is_sum = getattr(self.promise, "over", "") == SUM  # a bound of several systems together
+        if self.around.system and not self.around.broken and not is_sum:
             plausible.check_promise(
                 self.document, self.key, self.promise, self.metric, self.around.system
             )
 
-    @property
-    def _is_sum(self) -> bool:
-        """Whether the bound is of several systems together."""
-        return getattr(self.promise, "over", "") == SUM
-
     def _conditions(self) -> None:
+        known, values = [*ANYWHERE, *self.metric.conditions], dict(VALUES)
+        if system := self.around.system:
+            values["file_system"] = list(system.file_systems)
+            values[EMULATED] = [*system.emulations(), PROCESSOR, HYPERVISOR]
         for name, expected in self.promise.conditions.items():
             loc = (self.key, "conditions", name)
-            known = [*ANYWHERE, *self.metric.conditions]
             reference(self.document, loc, name, "condition", known)
-            values = _values(name, self.around.system)
             for text in expected.texts or [str(expected)]:
-                allowed = None if values is None else list(values)
-                reference(self.document, loc, text, name.replace("_", " "), allowed)
+                reference(self.document, loc, text, name.replace("_", " "), values.get(name))
         for program in self.promise.programs:
             place = (self.key, "programs")
             reference(self.document, place, program, "program", self.metric.programs)
@@ -326,19 +305,16 @@ class _Linted:
 
     def _facts(self) -> Iterator[Hardware | None]:
         """The hardware of every role that the bound covers; one None if it does not matter."""
-        fact = self.promise.bound.fact if self.promise.bound else ""
+        fact, system = self.promise.bound.fact if self.promise.bound else "", self.around.system
         if not fact:
             yield None
             return
-        system = self.around.system
-        if system is None or self.around.broken or self.document.spoilt((self.key, "nodes")):
-            return
-        if getattr(self.promise, "over", ""):
-            return  # `_over` has refused it
-        for role in [role for role in self.promise.nodes or system.nodes if role in system.nodes]:
-            facts = system.hardware_of(role)
-            if self._has_fact(facts, fact, role):
-                yield facts
+        spoilt = self.around.broken or self.document.spoilt((self.key, "nodes"))
+        if system and not spoilt and not getattr(self.promise, "over", ""):
+            for role in self.promise.nodes or system.nodes:
+                facts = system.hardware_of(role)
+                if role in system.nodes and self._has_fact(facts, fact, role):
+                    yield facts
 
     def _has_fact(self, facts: Hardware, fact: str, role: str) -> bool:
         """Whether a role's hardware has the fact that the bound is a share of, in its kind."""
@@ -357,12 +333,10 @@ class _Linted:
         """Note a bound that every possible value meets, or none: its ends, rounded, decide."""
         promise, metric = self.promise, self.metric
         bound, step = promise.exact_bound, promise.exact_step
-        low: Fraction | float = -inf
-        high: Fraction | float = inf
-        if metric.lowest is not None:
-            low = promise.rounded(metric.lowest, metric.unit, facts)
-        if metric.highest is not None:
-            high = promise.rounded(metric.highest, metric.unit, facts)
+        low, high = (
+            no_end if end is None else promise.rounded(end, metric.unit, facts)
+            for end, no_end in ((metric.lowest, -inf), (metric.highest, inf))
+        )
         is_between = bool(step and bound % step)  # no value is rounded to it
         every, none = {
             "at_least": (low >= bound, high < bound),
@@ -377,12 +351,9 @@ class _Linted:
 
 
 def _range(metric: Metric) -> str:
-    ends = []
-    if metric.lowest is not None:
-        ends.append(f">= {metric.lowest}")
-    if metric.highest is not None:
-        ends.append(f"<= {metric.highest}")
-    return f"{' and '.join(ends)} {metric.unit}" if ends else "any number"
+    ends = ((">=", metric.lowest), ("<=", metric.highest))
+    text = " and ".join(f"{sign} {end}" for sign, end in ends if end is not None)
+    return f"{text} {metric.unit}" if text else "any number"
 
 
 def lint_waiver(

@@ -62,16 +62,11 @@ _ROUNDINGS = ["none", *(f"'{rule} 1 GB/s'" for rule in _WRITTEN)]
 _AGE = re.compile(r"(\d{1,5}) ?([hdw])(?:ours?|ays?|eeks?)?", re.ASCII)
 _HOURS = {"h": 1, "d": 24, "w": 168}
 # YAML's true, false and null are texts here: `not_here: false` would be read as the reason.
-Reason = Annotated[
-    str,
-    shaped(
-        r"(?is)(?!\s*(?:true|false|yes|no|on|off|y|n|none|null)\s*$).*",
-        "a reason",
-        "words such as 'no GPU in this system'",
-    ),
-]
+_NO_WORD = r"(?is)(?!\s*(?:true|false|yes|no|on|off|y|n|none|null)\s*$).*"
+Reason = Annotated[str, shaped(_NO_WORD, "a reason such as 'no GPU in this system'")]
 AVAILABILITY = "Availability."  # metrics of a time line, which several systems have together
 SUM, ALL, ANY = "sum", "all", "any"  # of `over`; or a number
+_OVER = "sum, all, any, or a number of members"
 _SHARE = re.compile(r"\s*(.*?)\s+of\s+(\S+)\s*", re.DOTALL)
 
 
@@ -357,14 +352,7 @@ class Criterion(Promise):
     against: dict[str, str] = {}
     """With what a derived metric compares, by what differs there: link, nodes (a role), campaign,
     or a condition, such as file_system."""
-    over: Annotated[
-        str,
-        shaped(
-            rf"(?:{SUM}|{ALL}|{ANY}|[1-9][0-9]{{0,2}})?",
-            "how members answer together",
-            f"{SUM}, {ALL}, {ANY}, or a number of members",
-        ),
-    ] = ""
+    over: Annotated[str, shaped(r"(?:sum|all|any|[1-9][0-9]{0,2})?", _OVER)] = ""
     """Of a system with `members`: how their answers are one. sum: the values of all are added; all,
     any, or a number: so many members must meet it, and the value is that of the last one of these.
     Of Availability.*: the system is up while so many members are."""

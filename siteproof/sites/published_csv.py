@@ -54,12 +54,7 @@ def sign(stated: str) -> str:
 PROGRAM = "program"  # a condition of every value
 ROLE, NETWORK = "role", "network"  # which nodes it covers; lan or wan, where a source has both
 OF_ALL = (PROGRAM, ROLE, NETWORK)
-Campaign = Annotated[
-    str,
-    shaped(
-        r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}", "a valid name of a campaign", "letters, digits, ._-"
-    ),
-]
+Campaign = Annotated[str, shaped(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}", "letters, digits, ._-")]
 
 
 def _pairs(cell: object) -> dict[str, str]:

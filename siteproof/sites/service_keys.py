@@ -37,41 +37,26 @@ SlurmCase = Literal[
     "requeue",
     "throughput",
 ]
-PORT = r"(?:[1-9][0-9]{0,4})"
+PORT = r"(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
 HOST = r"(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9][A-Za-z0-9.-]{0,252})"
-_URL = re.compile(rf"https?://{HOST}(?::{PORT})?(?:/[!-~]{{0,400}})?")
+URL = re.compile(rf"https?://{HOST}(?::{PORT})?(?:/[!-~]{{0,400}})?")
 _USER_AT = re.compile(rf"[A-Za-z_][A-Za-z0-9_.-]{{0,63}}@{HOST}(?::{PORT})?")
 _LOGIN = re.compile(rf"(?:[A-Za-z_][A-Za-z0-9_.-]{{0,63}}@)?{HOST}(?::{PORT})?")
 _COLLECTIONS = re.compile(r"[0-9a-f-]{36}>[0-9a-f-]{36}")
-_SERVER = re.compile(rf"(?:https?://{HOST}(?::{PORT})?(?:/[!-~]{{0,400}})?|{HOST}:{PORT})")
-
+_SERVER = re.compile(rf"(?:{URL.pattern}|{HOST}:{PORT})")
+PATH = re.compile(r"/[ -~]{0,400}")
 
 Absolute = Annotated[
-    str, shaped(r"(?:/[ -~]{0,400})?", "an absolute path", "such as /etc/siteproof/key")
+    str, shaped(r"(?:/[ -~]{0,400})?", "an absolute path such as /etc/siteproof/key")
 ]
-Name = Annotated[
-    str, shaped(r"(?:[!-~](?:[ -~]{0,253}[!-~])?)?", "a name", "up to 255 printable characters")
-]
-Label = Annotated[str, shaped(r"[ -~]{1,200}", "a label", "up to 200 printable characters")]
-Digest = Annotated[str, shaped(r"[0-9a-f]{64}", "a SHA-256", "64 digits from 0 to f")]
-User = Annotated[str, shaped(r"(?:[a-z_][a-z0-9_-]{0,31})?", "a user's name", "such as debian")]
-End = Annotated[
-    str,
-    shaped(
-        r"(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,62})?", "a valid name of an end", "letters, digits, _ . -"
-    ),
-]
-Proof = Annotated[
-    str,
-    shaped(
-        r"(?:/[ -~]{1,400}|[A-Za-z_][A-Za-z0-9_]{0,99})?",
-        "a variable or an absolute path",
-        "such as SITE_PROLOG or /run/prolog/%j",
-    ),
-]
-Price = Annotated[
-    str, shaped(r"(?:[0-9]{1,6}(?:\.[0-9]{1,6})?)?", "a price", "a number such as '0.09'")
-]
+Name = Annotated[str, shaped(r"(?:[!-~](?:[ -~]{0,253}[!-~])?)?", "up to 255 printable characters")]
+Label = Annotated[str, shaped(r"[ -~]{1,200}", "up to 200 printable characters")]
+Digest = Annotated[str, shaped(r"[0-9a-f]{64}", "64 digits from 0 to f")]
+User = Annotated[str, shaped(r"(?:[a-z_][a-z0-9_-]{0,31})?", "a user's name such as debian")]
+End = Annotated[str, shaped(r"(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,62})?", "letters, digits, _ . -")]
+_PROOF = r"(?:/[ -~]{1,400}|[A-Za-z_][A-Za-z0-9_]{0,99})?"
+Proof = Annotated[str, shaped(_PROOF, "such as SITE_PROLOG or /run/prolog/%j")]
+Price = Annotated[str, shaped(r"(?:[0-9]{1,6}(?:\.[0-9]{1,6})?)?", "a number such as '0.09'")]
 
 
 @dataclass(frozen=True)
@@ -93,9 +78,9 @@ _AMOUNT = (
 KINDS: Mapping[str, Needs] = {
     "sftp": Needs(_LOGIN, "user@host:22", ("folder", *_SSH), _AMOUNT, transfers=True),
     "rsync": Needs(_LOGIN, "user@host:22", ("folder", *_SSH), _AMOUNT, transfers=True),
-    "http": Needs(_URL, "https://host/dav/", (), ("token", "certificates", *_AMOUNT), True),
+    "http": Needs(URL, "https://host/dav/", (), ("token", "certificates", *_AMOUNT), True),
     "s3": Needs(
-        _URL, "https://host:9000", ("bucket", "credentials"), ("certificates", *_AMOUNT), True
+        URL, "https://host:9000", ("bucket", "credentials"), ("certificates", *_AMOUNT), True
     ),
     "irods": Needs(
         _USER_AT, "user@host:1247", ("folder", "password"), ("certificates", *_AMOUNT), True
@@ -114,12 +99,12 @@ KINDS: Mapping[str, Needs] = {
         ("krb5_config", "forward", *_AMOUNT),
         True,
     ),
-    "jupyterhub": Needs(_URL, "https://hub.host", ("token", "user"), ("certificates",)),
-    "web": Needs(_URL, "https://portal.host", (), ("content", "http_status", "certificates")),
-    "mount": Needs(re.compile(r"/[ -~]{0,400}"), "/lustre"),
+    "jupyterhub": Needs(URL, "https://hub.host", ("token", "user"), ("certificates",)),
+    "web": Needs(URL, "https://portal.host", (), ("content", "http_status", "certificates")),
+    "mount": Needs(PATH, "/lustre"),
     "desktop": Needs(_SERVER, "https://host/vnc_lite.html, or host:5901", (), ("password",)),
     "openstack": Needs(
-        _URL,
+        URL,
         "https://cloud.host:5000/v3, of Keystone",
         ("credentials", "image", "flavor"),
         (
@@ -128,7 +113,7 @@ KINDS: Mapping[str, Needs] = {
         ),
     ),
     "galaxy": Needs(
-        _URL,
+        URL,
         "https://galaxy.host",
         ("token", "workflow", "inputs"),
         ("certificates", "reference_time", "results"),
@@ -141,7 +126,14 @@ KINDS: Mapping[str, Needs] = {
     ),
 }
 COMMON = ("description", "kind", "address", "partition", "timeout")
-_NEEDED_BY = {"preemption": "preempting", "prolog": "prolog", "epilog": "epilog"}
+# By scenario and case: the key without which there is none.
+_NEEDED_BY = {
+    "move": "other_zone",
+    "resize": "resize_flavor",
+    "preemption": "preempting",
+    "prolog": "prolog",
+    "epilog": "epilog",
+}
 LEAST_OF_SLURM = 300  # seconds: Slurm starts a requeued job again after two minutes
 SLURM = "slurm"  # the kind that the check Scheduler uses, and not Service
 
@@ -294,22 +286,19 @@ class Service(Graded):
         for name in needs.must:
             if not getattr(self, name):
                 raise Mistake(f"kind {self.kind} without '{name}'", ", ".join(needs.must))
-        if self.price and not self.most_price or self.most_price and not self.price:
+        if bool(self.price) != bool(self.most_price):
             raise Mistake("only one of price and most_price", "both, or none")
-        for name, scenario in (("other_zone", "move"), ("resize_flavor", "resize")):
-            if scenario in (self.scenarios or []) and not getattr(self, name):
-                raise Mistake(f"scenario {scenario} without '{name}'", name)
+        for part in (*(self.scenarios or ()), *(self.cases or ())):
+            if (key := _NEEDED_BY.get(part)) and not getattr(self, key):
+                raise Mistake(f"{part} without '{key}'", key)
+        return self
+
+    @model_validator(mode="after")
+    def _within_limits(self) -> Service:
         if self.files == 1:
             raise Mistake("one small file", "0, or 2 and more: one file is the large one")
         if not 1 <= self.timeout.to("s") <= 86_400:
             raise Mistake(f"timeout {self.timeout}", "1 s to 24 h")
-        return self
-
-    @model_validator(mode="after")
-    def _fitting_slurm(self) -> Service:
-        for case in self.cases or ():
-            if (key := _NEEDED_BY.get(case)) and not getattr(self, key):
-                raise Mistake(f"case {case} without '{key}'", key)
         if self.kind == SLURM and (self.partition or self.timeout.to("s") < LEAST_OF_SLURM):
             what = "kind slurm with 'partition', or a timeout below 5 min"
             raise Mistake(what, "timeout: 10 min; address names the partition of its jobs")
@@ -323,10 +312,8 @@ class Service(Graded):
     @property
     def chosen(self) -> list[Scenario]:
         """The scenarios of a cloud: those of the site, or all for which it has the keys."""
-        if self.scenarios is not None:
-            return self.scenarios
-        needs = {"move": self.other_zone, "resize": self.resize_flavor}
-        return [name for name in get_args(Scenario) if needs.get(name, "there")]
+        possible = [one for one in get_args(Scenario) if getattr(self, _NEEDED_BY.get(one, "kind"))]
+        return possible if self.scenarios is None else self.scenarios
 
     @property
     def most_steps(self) -> int:
@@ -343,9 +330,8 @@ class Service(Graded):
     @property
     def bytes_written(self) -> int:
         """What one test writes at the far end."""
-        if not self.transfers:
-            return 0
-        return int(self.size.to("B")) + self.files * int(self.file_size.to("B"))
+        whole = int(self.size.to("B")) + self.files * int(self.file_size.to("B"))
+        return whole if self.transfers else 0
 
     @property
     def cost(self) -> Decimal | None:

@@ -104,10 +104,7 @@ class Site:
 
     def having(self, roles: Iterable[str]) -> NodeSet:
         """The nodes of several roles together. Raises UserError for an unknown role."""
-        nodes = nodesets.of()
-        for role in roles:
-            nodes.update(self.system.nodes[self._role(role)].nodes)
-        return nodes
+        return nodesets.union(self.system.nodes[self._role(role)].nodes for role in roles)
 
     def role_of(self, node: str) -> str | None:
         """The role of a node, or of the node of a GPU; the first if it has several.

@@ -9,14 +9,12 @@ from fnmatch import fnmatchcase
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
-from urllib.parse import urlsplit
 
 from ClusterShell.NodeSet import NodeSet
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from siteproof import nodesets, units
 from siteproof.errors import Mistake, hint
-from siteproof.files import MAX_UID
 from siteproof.sites.health_keys import Health
 from siteproof.sites.job_keys import Device, Jobs, Loads, ModulesSystem, Option, Variables
 from siteproof.sites.key_types import (
@@ -38,7 +36,7 @@ from siteproof.sites.key_types import (
     readable,
     shaped,
 )  # fmt: skip
-from siteproof.sites.service_keys import HOST, PORT, Service
+from siteproof.sites.service_keys import HOST, PATH, PORT, URL, Service
 from siteproof.sites.stated import Expected, Fact, FactSection, Stated, Value
 
 Mode = Literal["quick", "maintenance", "acceptance"]
@@ -131,8 +129,7 @@ class Hardware(Model):
     @cached_property
     def quantities(self) -> dict[str, units.Quantity]:
         """The quantities of which a criterion may require a share."""
-        values = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: v for name, v in values.items() if isinstance(v, units.Quantity)}
+        return {name: value for name, value in self if isinstance(value, units.Quantity)}
 
     @property
     def gpus(self) -> int:
@@ -142,11 +139,9 @@ class Hardware(Model):
     @cached_property
     def stated(self) -> dict[str, FactSection]:
         """What a node's description must show: `facts`, and the number of GPUs."""
-        if not self.gpus:
-            return self.facts
         fields = {"gpu.count": Fact(exact=str(self.gpus))}
         own = FactSection(source="`devices` of the hardware in system.yaml", fields=fields)
-        return {"devices": own, **self.facts}
+        return {"devices": own, **self.facts} if self.gpus else self.facts
 
     def __hash__(self) -> int:
         return hash((self.description, *self.quantities.items()))
@@ -219,20 +214,10 @@ class BondParameters(Model):
 
 
 Sysctl = Annotated[
-    str,
-    shaped(
-        r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+",
-        "a valid sysctl name",
-        "a dotted name such as net.core.rmem_max",
-    ),
+    str, shaped(r"[a-z0-9_]+([./][A-Za-z0-9_.:-]+)+", "a dotted name such as net.core.rmem_max")
 ]
 Interface = Annotated[
-    str,
-    shaped(
-        r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}",  # IFNAMSIZ: 15 characters
-        "a valid name of an interface",
-        "a name such as eth0 or bond0",
-    ),
+    str, shaped(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,14}", "a name such as eth0 or bond0")
 ]
 
 
@@ -252,14 +237,14 @@ class HostParameters(Model):
         A bond's members are one text, sorted.
         """
         found = {f"sysctl.{key}": rule for key, rule in self.sysctl.items()}
-        for kind, devices in (("nic", self.nic), ("bond", self.bond)):
-            for device, settings in devices.items():
-                for key in type(settings).model_fields:
-                    rule = getattr(settings, key)
-                    if isinstance(rule, list):
-                        rule = Expected(exact=" ".join(sorted(rule)))
-                    if rule is not None:
-                        found[f"{kind}.{device}.{key}"] = rule
+        devices: list[tuple[str, Model]] = [(f"nic.{name}", nic) for name, nic in self.nic.items()]
+        devices += [(f"bond.{name}", bond) for name, bond in self.bond.items()]
+        for name, settings in devices:
+            for key, rule in settings:
+                if isinstance(rule, list):
+                    rule = Expected(exact=" ".join(sorted(rule)))
+                if rule is not None:
+                    found[f"{name}.{key}"] = rule
         return found
 
 
@@ -270,12 +255,7 @@ EMULATED = (
 
 
 Pool = Annotated[
-    str,
-    shaped(
-        r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,14})?",
-        "a name of a pool",
-        "at most 15 letters and digits",
-    ),
+    str, shaped(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]{0,14})?", "at most 15 letters and digits")
 ]
 
 
@@ -317,14 +297,11 @@ def is_of_network(kind: str) -> bool:
     return kind.removeprefix("fuse.").startswith(NETWORK_KINDS)
 
 
-MountPoint = Annotated[str, shaped(r"(?s)/.*", "an absolute path", "a path that begins with /")]
+MountPoint = Annotated[str, shaped(r"(?s)/.*", "a path that begins with /")]
 
 
 PathBelow = Annotated[
-    str,
-    shaped(
-        r"(?!(.*/)?\.\.(/|$))[^/].*", "a path below that of the file system", "such as admin/owners"
-    ),
+    str, shaped(r"(?!(.*/)?\.\.(/|$))[^/].*", "a path below its own: admin/owners")
 ]
 
 
@@ -435,9 +412,7 @@ class Application(Program):
         return self
 
 
-NumberOfNodes = Annotated[
-    str, shaped(r"all|[1-9][0-9]{0,5}", "a number of nodes", "a whole number such as 2, or all")
-]
+NumberOfNodes = Annotated[str, shaped(r"all|[1-9][0-9]{0,5}", "a whole number such as 2, or all")]
 
 
 class Scaled(Program):
@@ -483,8 +458,7 @@ class Scaled(Program):
 
 # Names of at most 40 characters: they are part of longer ones.
 ShortName = Annotated[
-    str,
-    shaped(r"[a-zA-Z_][a-zA-Z0-9_-]{0,39}", "a valid name", f"{NAME_RULE}; at most 40 characters"),
+    str, shaped(r"[a-zA-Z_][a-zA-Z0-9_-]{0,39}", f"{NAME_RULE}; at most 40 characters")
 ]
 
 
@@ -507,9 +481,8 @@ class Workload(Model):
     @property
     def mix(self) -> str:
         """How many nodes each application has, the largest first: 8+7+1."""
-        return "+".join(
-            str(one.nodes) for one in sorted(self.applications.values(), key=lambda one: -one.nodes)
-        )
+        sizes = sorted((one.nodes for one in self.applications.values()), reverse=True)
+        return "+".join(map(str, sizes))
 
 
 class Partition(Jobs):
@@ -558,17 +531,12 @@ Address = Annotated[
     str,
     shaped(
         r"(?:[A-Za-z0-9][A-Za-z0-9._-]*)?\{node\}[A-Za-z0-9._-]*",
-        "a valid address of a node",
         "{node} with letters, digits, '.', '_' and '-' around it",
     ),
 ]
 InfiniBandDevice = Annotated[
     str,
-    shaped(
-        r"(?:[A-Za-z][A-Za-z0-9_-]{0,39}(:[1-9][0-9]?)?)?",
-        "a valid device",
-        "mlx5_0, or mlx5_0:2 with a port",
-    ),
+    shaped(r"(?:[A-Za-z][A-Za-z0-9_-]{0,39}(:[1-9][0-9]?)?)?", "mlx5_0, or mlx5_0:2 with a port"),
 ]
 
 
@@ -614,8 +582,7 @@ class Link(Graded):
 
 
 VariableNames = Annotated[
-    str,
-    shaped(r"[A-Za-z_][A-Za-z0-9_]{0,99}\*?|\*", "a valid name of variables", "UCX_TLS, UCX_*, *"),
+    str, shaped(r"[A-Za-z_][A-Za-z0-9_]{0,99}\*?|\*", "names: UCX_TLS, UCX_*, *")
 ]
 
 
@@ -646,29 +613,15 @@ class Environment(Loads):
 
 # By kind: what a probe's target must look like, with an example.
 TARGETS = {
-    "http": (re.compile(rf"https?://{HOST}(?::{PORT})?(?:/[!-~]{{0,400}})?"), "https://host/path"),
+    "http": (URL, "https://host/path"),
     "tcp": (re.compile(rf"{HOST}:{PORT}"), "host:6817"),
     "ssh": (re.compile(rf"{HOST}(?::{PORT})?"), "login1 or login1:2222"),
-    "mount": (re.compile(r"/[ -~]{0,400}"), "/scratch"),
+    "mount": (PATH, "/scratch"),
     "service": (re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}"), "a key of services"),
 }
 ServiceName = Annotated[
-    str,
-    shaped(
-        r"(?:(?!all$)[A-Za-z_][A-Za-z0-9_-]{0,99})?",
-        "a valid name of a service",
-        "letters, digits, _ -",
-    ),
+    str, shaped(r"(?:(?!all$)[A-Za-z_][A-Za-z0-9_-]{0,99})?", "letters, digits, _ -")
 ]
-
-
-def _has_port(target: str) -> bool:
-    """Whether the port of a target, if it has one, is one."""
-    _, _, after = target.partition("://")
-    try:
-        return urlsplit(f"//{after or target}").port != 0
-    except ValueError:
-        return False
 
 
 class Probe(Model):
@@ -697,7 +650,7 @@ class Probe(Model):
     @model_validator(mode="after")
     def _fitting(self) -> Probe:
         pattern, example = TARGETS[self.kind]
-        if not pattern.fullmatch(self.target) or not _has_port(self.target):
+        if not pattern.fullmatch(self.target):
             what = f"'{self.target[:60]}' is not a target of kind {self.kind}"
             raise Mistake(what, f"such as {example}")
         seconds, limit = self.interval.to("s"), self.timeout.to("s")
@@ -708,16 +661,8 @@ class Probe(Model):
         return self
 
 
-def _is_user(owner: str) -> str:
-    is_number = re.fullmatch(r"[0-9]{1,10}", owner)
-    if not (is_number and int(owner) <= MAX_UID or _USER.fullmatch(owner)):
-        what = f"'{owner[:40]}' is not a valid user"
-        raise Mistake(what, f"a name, or a number from 0 to {MAX_UID}")
-    return owner
-
-
-_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.@-]{0,63}\$?")
-Owner = Annotated[str, AfterValidator(_is_user)]
+_USER = r"[0-9]{1,10}|[A-Za-z_][A-Za-z0-9_.@-]{0,63}\$?"
+Owner = Annotated[str, shaped(_USER, "a user's name or number")]
 
 
 class Requested(Model):
@@ -765,7 +710,7 @@ class Whole(Model):
     @classmethod
     def _several(cls, members: list[str]) -> list[str]:
         if len(members) < 2:
-            raise Mistake(f"{units.count(len(members), 'member')}", "two systems or more")
+            raise Mistake(units.count(len(members), "member"), "two systems or more")
         return members
 
 
@@ -847,10 +792,7 @@ class System(Model):
     @cached_property
     def inventory(self) -> NodeSet:
         """All nodes of all roles. Raises ValueError where a role's set is not valid."""
-        nodes = nodesets.of()
-        for role in self.nodes.values():
-            nodes.update(role.nodes)
-        return nodes
+        return nodesets.union(role.nodes for role in self.nodes.values())
 
     def hardware_of(self, role: str) -> Hardware:
         """The hardware of a role; without facts if the site gives none, or no such role."""

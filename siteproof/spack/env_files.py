@@ -15,14 +15,13 @@ from siteproof.errors import Mistake, UserError, UserErrors
 from siteproof.installed import SUITE
 from siteproof.sites import Site
 from siteproof.sites import folder as site_folder
-from siteproof.sites.job_keys import Feature
-from siteproof.sites.key_types import Model, shaped
+from siteproof.sites.key_types import EntryName, Model, shaped
 from siteproof.sites.schema import shapes, yamlfile
 from siteproof.sites.schema.yamlfile import Document, clip
 from siteproof.sites.site import examine as examine_site
 
 _SPEC = r"\s*[a-z0-9][a-z0-9_-]*(?=$|[@~+%^ /])[A-Za-z0-9@~+%^ =:.,_*'/-]*\s*"
-_A_SPEC = ("a spec", "a package with its constraints: hpl@2.3 ~openmp")  # without Spack
+_A_SPEC = "a package with its constraints: hpl@2.3 ~openmp"  # without Spack
 _FILE = r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*"
 _REQUIREMENT = {"spec", "one_of", "any_of", "when", "message"}
 
@@ -40,15 +39,13 @@ def _requirements(value: object) -> list[object]:
     return items
 
 
-Spec = Annotated[str, shaped(_SPEC, *_A_SPEC)]
+Spec = Annotated[str, shaped(_SPEC, _A_SPEC)]
 # Also the name of a list of specs in common/definitions.yaml.
-RootSpec = Annotated[str, shaped(rf"\$[a-z0-9_]+|{_SPEC}", *_A_SPEC)]
+RootSpec = Annotated[str, shaped(rf"\$[a-z0-9_]+|{_SPEC}", _A_SPEC)]
 Requirements = Annotated[list[Any], BeforeValidator(_requirements)]
-File = Annotated[str, shaped(_FILE, "a file name", "xhpl, or lib/libmkl_rt.so")]
-Folder = Annotated[str, shaped("/.*", "an absolute path", "the folder above its bin and lib")]
-VariableName = Annotated[
-    str, shaped(r"[A-Z_][A-Z0-9_]*", "a name of a variable", "capitals, such as MKLROOT")
-]
+File = Annotated[str, shaped(_FILE, "xhpl, or lib/libmkl_rt.so")]
+Folder = Annotated[str, shaped("/.*", "an absolute path: the folder above its bin and lib")]
+VariableName = Annotated[str, shaped(r"[A-Z_][A-Z0-9_]*", "capitals, such as MKLROOT")]
 
 
 class External(Model):
@@ -108,7 +105,7 @@ class Features(Model):
     """features.yaml: what an environment offers, and the files that prove it."""
 
     description: str = Field(description="What it is, for the report.")
-    features: dict[Feature, Annotated[list[File], Field(min_length=1)]] = Field(
+    features: dict[EntryName, Annotated[list[File], Field(min_length=1)]] = Field(
         description="What a check requires: its programs by name, other files by their path."
     )
     variables: dict[VariableName, File] = Field(
@@ -126,9 +123,9 @@ class Release(Model):
 class SpackRelease(Release):
     """Spack itself at a release."""
 
-    tag: Annotated[
-        str, shaped(r"v?\d+\.\d+\.\d+", "a release of Spack", "a tag such as v1.2.0")
-    ] = Field(description="The tag of the release.")
+    tag: Annotated[str, shaped(r"v?\d+\.\d+\.\d+", "a tag such as v1.2.0")] = Field(
+        description="The tag of the release."
+    )
 
 
 class Versions(Model):

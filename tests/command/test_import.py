@@ -123,7 +123,7 @@ BAD_LINES = [
     ),
     ([LINE.replace("thishost", "thathost")], "old.csv:2: unknown system 'thathost'"),
     ([LINE.replace("thishost", "../../etc")], "old.csv:2: unknown system '../../etc'"),
-    ([LINE.replace(",a,", ",../x,")], "old.csv:2: '../x' is not a valid name of a campaign"),
+    ([LINE.replace(",a,", ",../x,")], "old.csv:2: '../x' is not valid"),
     (
         [LINE.replace("2016-08-04", "2016-02-30")],
         "old.csv:2: '2016-02-30' is not a valid date in date",

@@ -88,7 +88,7 @@ def test_names_of_variables_that_are_none_are_a_mistake(hpl):
     of_the_site(hpl, "keep_variables: ['UCX TLS; rm']")
     told = hpl.siteproof("lint", "--system", "thishost")
     assert told.code == 2
-    assert "'UCX TLS; rm' is not a valid name" in told.said
+    assert "'UCX TLS; rm' is not valid" in told.said
     assert "environments.system.keep_variables" in told.said
 
 

@@ -185,12 +185,12 @@ def test_memory_beyond_a_limit_of_cgroup_names_what_was_to_end_the_job():
 @rows(
     "keys, why",
     [
-        ({"cases": ["epilog"], "epilog": ""}, "case epilog without 'epilog'"),
+        ({"cases": ["epilog"], "epilog": ""}, "epilog without 'epilog'"),
         ({"timeout": "1 min"}, "a timeout below 5 min"),
         ({"partition": "compute"}, "kind slurm with 'partition'"),
         ({"address": "a b"}, "not an address of kind slurm"),
-        ({"submit": ["id"]}, "'id' is not an option"),
-        ({"prolog": "$(id)"}, "a variable or an absolute path"),
+        ({"submit": ["id"]}, "'id' is not valid"),
+        ({"prolog": "$(id)"}, "'$(id)' is not valid"),
     ],
 )
 def test_a_mistake_in_the_entry_is_named(keys, why):
