@@ -102,18 +102,43 @@ def carry(source: Site, target: Site, counterparts: Counterparts) -> list[Carrie
     return [_one(key, one, source, target, counterparts) for key, one in source.criteria.items()]
 
 
+@dataclass(frozen=True)
+class _Names:
+    """What a criterion of the old system names, as YAML of the new; missing: what that lacks."""
+
+    counterparts: Counterparts
+    source: str
+    missing: list[str]
+
+    def one(self, part: Part | None, name: str) -> str:
+        """A part's name; a gap if the new system has none."""
+        new = self.counterparts.of(part, name) if part else name
+        return self._gap(part, [name]) if new is None else in_quotes(new)
+
+    def several(self, part: Part, names: list[str]) -> str:
+        """A list of names; a gap if the new system lacks one of them."""
+        new = [self.counterparts.of(part, name) for name in names]
+        absent = [name for name, one in zip(names, new, strict=True) if one is None]
+        return self._gap(part, absent) if absent else f"[{', '.join(filter(None, new))}]"
+
+    def _gap(self, part: Part | None, absent: list[str]) -> str:
+        self.missing.extend(f"{part} {name}" for name in absent)
+        return marked(f"what stands for {part} {', '.join(absent)} of {self.source}")
+
+
 def _one(
     key: str, criterion: Criterion, source: Site, target: Site, counterparts: Counterparts
 ) -> Carried:
-    bound = "" if criterion.kind == "report_only" else _stated(criterion)
+    written = getattr(criterion, criterion.kind)
+    bound = "" if criterion.kind == "report_only" else f"{SIGNS[criterion.kind]} {written}"
     if key in target.criteria or key in target.baselines:
         return Carried(key, bound, (), False, (f"the id is taken in {target.name}",))
     if criterion.metric not in target.catalogue:
         return Carried(key, bound, (), False, (f"metric {criterion.metric}",))
-    missing: list[str] = []
-    references = list(_references(criterion, source.name, counterparts, missing))
+    names = _Names(counterparts, source.name, [])
+    references = list(_references(criterion, names))
     lacking = _lacking(criterion, target, counterparts)
-    missing += lacking
+    names.missing.extend(lacking)
     keeps = _keeps_bound(criterion) and not lacking
     stated = f"where it is stated for {target.name}; {source.name}: {criterion.source}"
     lines = [
@@ -123,16 +148,12 @@ def _one(
         *references,
         _bound(criterion, source.name, keeps),
         *_plain(criterion, keeps),
-        *_conditions(criterion, source.name, counterparts, missing),
+        *_conditions(criterion, names),
         f"  source: {marked(stated)}",
     ]
     if criterion.not_here:
         lines.append(f"  # On {source.name} not here: {' '.join(criterion.not_here.split())}")
-    return Carried(key, bound, tuple(lines), keeps, tuple(missing))
-
-
-def _stated(criterion: Criterion) -> str:
-    return f"{SIGNS[criterion.kind]} {getattr(criterion, criterion.kind)}"
+    return Carried(key, bound, tuple(lines), keeps, tuple(names.missing))
 
 
 def _keeps_bound(criterion: Criterion) -> bool:
@@ -162,53 +183,23 @@ def _bound(criterion: Criterion, source: str, keeps: bool) -> str:
     return f"  {criterion.kind}: {marked(f'{text}{rounded} on {source}')}"
 
 
-def _references(
-    criterion: Criterion, source: str, counterparts: Counterparts, missing: list[str]
-) -> Iterator[str]:
+def _references(criterion: Criterion, names: _Names) -> Iterator[str]:
     """`nodes`, `links` and `against`, each a gap where the new system lacks one of them."""
     for key, part in (("nodes", Part.ROLE), ("links", Part.LINK)):
-        if names := getattr(criterion, key):
-            yield f"  {key}: {_list(names, part, source, counterparts, missing)}"
-    sides = {}
-    for side, name in criterion.against.items():
-        sides[side] = _name(name, _SIDES.get(side), source, counterparts, missing)
+        if given := getattr(criterion, key):
+            yield f"  {key}: {names.several(part, given)}"
+    sides = {side: names.one(_SIDES.get(side), name) for side, name in criterion.against.items()}
     if sides:
         yield f"  against: {_mapping(sides)}"
 
 
-def _list(
-    names: list[str], part: Part, source: str, counterparts: Counterparts, missing: list[str]
-) -> str:
-    new = [counterparts.of(part, name) for name in names]
-    if absent := [name for name, one in zip(names, new, strict=True) if one is None]:
-        missing += [f"{part} {name}" for name in absent]
-        return marked(f"what stands for {part} {', '.join(absent)} of {source}")
-    return f"[{', '.join(filter(None, new))}]"
-
-
-def _name(
-    name: str, part: Part | None, source: str, counterparts: Counterparts, missing: list[str]
-) -> str:
-    """A part's name in the new system as YAML; a gap if it has none."""
-    new = counterparts.of(part, name) if part else name
-    if new is None:
-        missing.append(f"{part} {name}")
-        return marked(f"what stands for {part} {name} of {source}")
-    return in_quotes(new)
-
-
-def _conditions(
-    criterion: Criterion, source: str, counterparts: Counterparts, missing: list[str]
-) -> Iterator[str]:
+def _conditions(criterion: Criterion, names: _Names) -> Iterator[str]:
     if "conditions" not in criterion.model_fields_set:
         return
     found = {}
     for name, rule in criterion.conditions.items():
-        part = _CONDITIONS.get(name)
-        if part and rule.exact is not None:
-            found[name] = _name(rule.exact, part, source, counterparts, missing)
-        else:
-            found[name] = _rule(rule)
+        part = _CONDITIONS.get(name) if rule.exact is not None else None
+        found[name] = names.one(part, rule.exact or "") if part else _rule(rule)
     yield f"  conditions: {_mapping(found)}"
 
 

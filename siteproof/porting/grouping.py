@@ -136,8 +136,7 @@ def _stem(feature: str) -> str:
 
 def _word(place: str) -> bool:
     """Whether it is called a rack, a row or the like, and is not only a node's number."""
-    match = _PLACE.fullmatch(place)
-    return bool(match and match[1])
+    return bool((match := _PLACE.fullmatch(place)) and match[1])
 
 
 def _named_places(places: Mapping[str, Collection[str]]) -> dict[str, NodeSet]:
@@ -157,14 +156,8 @@ def _kinds(nodes: Sequence[ConfiguredNode], places: set[str]) -> dict[Configured
     found: dict[ConfiguredNode, list[ConfiguredNode]] = defaultdict(list)
     for node in nodes:
         architecture = node.architecture or of_shape[_shape(node)]
-        kind = replace(
-            node,
-            name="",
-            architecture=architecture,
-            memory=least[node.memory],
-            features=frozenset(),
-            unread=(),
-        )
+        alike = replace(node, name="", architecture=architecture, features=frozenset(), unread=())
+        kind = replace(alike, memory=least[node.memory])
         found[kind].append(node)
     divided: dict[ConfiguredNode, list[str]] = {}
     for kind, members in found.items():
@@ -212,8 +205,7 @@ def _parts(
     alike: dict[frozenset[str], list[str]] = defaultdict(list)
     for node in members:
         alike[frozenset(name for name, one in partitions.items() if node in one.nodes)].append(node)
-    parts = (_reached(nodesets.of(names), partitions) for names in alike.values())
-    return list(itertools.chain.from_iterable(parts))
+    return [part for names in alike.values() for part in _reached(nodesets.of(names), partitions)]
 
 
 def _reached(
@@ -235,10 +227,9 @@ def _reached(
 
 def _rank(partition: ConfiguredPartition, reached: int) -> tuple[object, ...]:
     """Which partition is preferred: one that everybody may use, that reaches many, few others."""
-    usable = partition.up and reached > 0
     limit = accounting.seconds(partition.limit) or math.inf  # UNLIMITED is the longest
     return (
-        usable,
+        partition.up and reached > 0,
         reached > 0,
         not partition.is_closed,
         min(partition.max_nodes, reached, WIDEST),
@@ -260,21 +251,15 @@ def _named(
     found = []
     for one in groups:
         used = partitions[one.partition]
-        reached = used.nodes
-        alike = [other for other in groups if other is not one and other.nodes & reached]
-        name = _name("-".join([one.partition, *_differences(one.kind, alike)]))
-        name = _free(name, taken)
+        alike = [other for other in groups if other is not one and other.nodes & used.nodes]
+        name = _free(_name("-".join([one.partition, *_differences(one.kind, alike)])), taken)
         taken.add(name)
         kind = hardware.setdefault(one.hardware, name)
-        others, asked = _others(one, partitions), used.restricted
+        shared = {name: len(part.nodes & one.nodes) for name, part in partitions.items()}
+        others = {other: n for other, n in shared.items() if n and other != one.partition}
+        asked = used.restricted
         found.append(replace(one, name=name, hardware=kind, others=others, restricted=asked))
     return found
-
-
-def _others(one: NewRole, partitions: Mapping[str, ConfiguredPartition]) -> dict[str, int]:
-    """The other partitions over the nodes of a group, each with how many of them it has."""
-    found = {name: len(part.nodes & one.nodes) for name, part in partitions.items()}
-    return {name: shared for name, shared in found.items() if shared and name != one.partition}
 
 
 def _free(name: str, taken: Container[str]) -> str:

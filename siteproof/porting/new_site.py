@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,12 +40,9 @@ class Offer:
 
 def parse_modules(text: str) -> list[str]:
     """The modules that `module -t avail` prints: no folders, no headers, marks such as (D) cut."""
-    found: dict[str, None] = {}
-    for line in text.splitlines()[:MAX_MODULES]:
-        name = _MARK.sub("", line.strip())
-        if not name.endswith((":", "/")) and _MODULE.fullmatch(name):
-            found[name] = None
-    return list(found)
+    lines = [_MARK.sub("", line.strip()) for line in text.splitlines()[:MAX_MODULES]]
+    names = (name for name in lines if not name.endswith((":", "/")))
+    return list(dict.fromkeys(filter(_MODULE.fullmatch, names)))
 
 
 def offers(
@@ -73,18 +70,13 @@ def offers(
 
 def _is_of(module: str, names: list[str]) -> bool:
     """Whether a module is one of these names, whatever its version: `apps/GROMACS/2024.1`."""
-    parts = [part.lower() for part in module.split("/")]
-    return any(part in names for part in parts[-2:])
+    return not set(names).isdisjoint(module.lower().split("/")[-2:])
 
 
-def _version(module: str) -> tuple[tuple[int, object], ...]:
+def _version(module: str) -> list[tuple[int, object]]:
     """A version that compares by its numbers: 2024.10 is newer than 2024.9."""
-    return tuple(_terms(module.rpartition("/")[2] if "/" in module else ""))
-
-
-def _terms(version: str) -> Iterator[tuple[int, object]]:
-    for term in re.findall(r"[0-9]+|[A-Za-z]+", version):
-        yield (1, int(term)) if term.isdigit() else (0, term)
+    terms = re.findall(r"[0-9]+|[A-Za-z]+", module.partition("/")[1] and module.rpartition("/")[2])
+    return [(1, int(term)) if term.isdigit() else (0, term) for term in terms]
 
 
 @dataclass(frozen=True)
@@ -212,20 +204,16 @@ def has_gpus(kind: ConfiguredNode) -> bool:
 def gpus(kind: ConfiguredNode) -> int:
     """GPUs of a node, as GRES counts them; 0 if it has instances of MIG, parts of one."""
     counts = {name: count for name, count in kind.gres if name.partition(":")[0] == "gpu"}
-    if any(_MIG.search(name) for name in counts):
-        return 0
-    return sum(int(count) for count in counts.values() if count.isdigit())
+    of_parts = any(map(_MIG.search, counts))
+    return 0 if of_parts else sum(int(count) for count in counts.values() if count.isdigit())
 
 
 def _file_systems(known: Known) -> str:
     """What to fill in, with what is mounted on the nodes that were looked at."""
-    text = (
-        "file systems that jobs use: NAME: {path: a folder in which you may write, kind: as mount "
-    )
-    text += "names it, shared: true, description: what it is for}"
-    seen = {
-        pair: node.name for node in known.described.values() for pair in node.shared_file_systems
-    }
+    text = "file systems that jobs use: NAME: {path: a folder in which you may write, "
+    text += "kind: as mount names it, shared: true, description: what it is for}"
+    looked = known.described.values()
+    seen = {pair: node.name for node in looked for pair in node.shared_file_systems}
     listed = ", ".join(f"{path} ({kind}, on {node})" for (path, kind), node in seen.items())
     return f"{text}. Mounted: {listed}" if seen else text
 

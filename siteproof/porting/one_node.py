@@ -54,11 +54,8 @@ class OneNode:
     def last_level_cache(self) -> str:
         """All of the highest level together, as a size; empty if it was not read."""
         caches = sorted(n for n in self.fields if re.fullmatch(r"cpu\.cache\.l[2-4]", n))
-        match = (
-            re.match(r"([0-9]{1,9})K .*shared by ([0-9,-]+)", self.fields[caches[-1]])
-            if caches
-            else None
-        )
+        text = self.fields[caches[-1]] if caches else ""
+        match = re.match(r"([0-9]{1,9})K .*shared by ([0-9,-]+)", text)
         shared = _how_many(match[2]) if match else 0
         if not match or not shared or not self.number("cpu.threads"):
             return ""
@@ -102,12 +99,9 @@ def read(name: str, text: str) -> OneNode:
 
 
 def _of_lscpu(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for line in text.splitlines():
-        label, colon, value = line.partition(":")
-        name = _LSCPU.get(label.strip())
-        if colon and name:
-            found[name] = harmless(value.strip())[:200]
+    lines = (line.partition(":") for line in text.splitlines())
+    values = {label.strip(): harmless(value.strip())[:200] for label, _, value in lines}
+    found = {name: values[label] for label, name in _LSCPU.items() if label in values}
     node = OneNode("", found)
     if cores := node.number("cpu.sockets") * node.number("cores_per_socket"):
         found["cpu.cores"] = str(cores)
