@@ -149,10 +149,8 @@ def _result(section: str, field: str, fact: Fact, node: _Node) -> FactResult:
     good = [name for name, value in there.items() if fact.met_by(value, name, node.name)]
     needed = max(len(there), 1) if fact.count is None else fact.count
     wrong = len(good) > needed if fact.count is not None else len(good) < len(there)
-    expected, is_whole = (
-        fact.shown(node.name),
-        field in there or 0 < needed == fact.count == len(good),
-    )
+    expected = fact.shown(node.name)
+    is_whole = field in there or 0 < needed == fact.count == len(good)
     why = "" if wrong or is_whole else why_not_read(field, node.unreadable.items())
     if why:
         return FactResult(section, field, expected, Outcome.NOT_READ, why=why)
@@ -175,10 +173,9 @@ def _found(fact: Fact, there: Mapping[str, str], good: Sequence[str]) -> str:
 
 def _listed(fields: Mapping[str, str]) -> str:
     """Values with their names, the first ones; one alone without its name."""
-    texts = [_shown(value) for value in fields.values()]
-    if len(texts) == 1:
-        return texts[0]
-    pairs = [f"{harmless(name)} {text}" for name, text in zip(fields, texts, strict=True)]
+    pairs = [f"{harmless(name)} {_shown(value)}" for name, value in fields.items()]
+    if len(pairs) == 1:
+        return _shown(*fields.values())
     more = f"; and {len(pairs) - MAX_SHOWN} more" if len(pairs) > MAX_SHOWN else ""
     return "; ".join(pairs[:MAX_SHOWN]) + more
 

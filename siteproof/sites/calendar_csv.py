@@ -18,6 +18,7 @@ from pydantic import AfterValidator, model_validator
 
 from siteproof.errors import Mistake
 from siteproof.record.samples import YEARS
+from siteproof.sites.key_types import readable
 from siteproof.sites.lint import Around, node_set, reference
 from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.site_tables import Names, Row
@@ -35,11 +36,9 @@ def _ends(text: str) -> Days:
     match = _DAY.fullmatch(text)
     if not match:
         raise ValueError(text)
-    year, month, day = (int(part) if part else 0 for part in match.groups())
-    if day:
-        return date(year, month, day), date(year, month, day)
-    last = month or 12
-    return date(year, month or 1, 1), date(year, last, monthrange(year, last)[1])
+    year, month, day = (int(part or 0) for part in match.groups())
+    last = date(year, month or 12, day or monthrange(year, month or 12)[1])
+    return date(year, month or 1, day or 1), last
 
 
 def period(text: str) -> Days:
@@ -61,10 +60,6 @@ def said_period(text: str) -> str:
     return text
 
 
-def _date(text: str) -> str:
-    return said_period(text) if text else text
-
-
 class Milestone(Row):
     """A day, or days, on which something was reached."""
 
@@ -72,7 +67,7 @@ class Milestone(Row):
 
     milestone: str
     """What was reached; each milestone once in the file."""
-    date: Annotated[str, AfterValidator(_date)] = ""
+    date: Annotated[str, AfterValidator(said_period)] = ""
     """When: 2016-04-21, 2016-04, or 2016-04-06/2016-04-20; empty: not known."""
     needs: Names = []
     """Milestones of the file that must come first, with ; between several."""
@@ -155,12 +150,7 @@ def _in_zone(text: str, moment: datetime, name: str) -> datetime:
     raise Mistake(f"'{text[:60]}' {what} when clocks change", "a time with its offset from UTC")
 
 
-def _time(text: str) -> str:
-    seconds(text)
-    return text
-
-
-Time = Annotated[str, AfterValidator(_time)]
+Time = Annotated[str, readable(seconds)]
 
 
 class PlannedWindow(Row):

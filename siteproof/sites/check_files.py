@@ -6,7 +6,7 @@ They are read as text: no check is imported, nor ReFrame, which takes a second.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -23,9 +23,6 @@ from siteproof.sites.schema.yamlfile import Document, shown
 
 if TYPE_CHECKING:
     from siteproof.sites.site import Site
-
-
-from collections.abc import Iterator
 
 MAX_BYTES = 1_000_000
 MAX_NAMES = 6  # in one message
@@ -210,8 +207,9 @@ def _named(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign) and _is_features(node):
             yield from _texts(node.value)
-        elif isinstance(node, ast.Compare) and _is_about_features(node):
-            yield from _texts(node.left)
+        elif isinstance(node, ast.Compare):  # 'mkl' in self.current_environ.features
+            if any(ast.unparse(side).endswith("features") for side in node.comparators):
+                yield from _texts(node.left)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from (part[1:] for part in node.value.split() if part.startswith("+"))
 
@@ -221,11 +219,6 @@ def _is_features(node: ast.Assign | ast.AnnAssign) -> bool:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     names = [ast.unparse(target).rpartition(".")[2] for target in targets]
     return "features" in names
-
-
-def _is_about_features(node: ast.Compare) -> bool:
-    """Whether it is `'mkl' in self.current_environ.features`."""
-    return any(ast.unparse(side).endswith("features") for side in node.comparators)
 
 
 def _texts(node: ast.AST | None) -> Iterator[str]:

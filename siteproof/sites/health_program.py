@@ -5,6 +5,7 @@ Each text of the site is one quoted word of the program, so that no shell runs i
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from fractions import Fraction
@@ -42,15 +43,10 @@ def text(site: Site, role: str) -> str:
 
     Raises UserError if there is no such role, or nothing that a program could look at.
     """
-    hardware = site.hardware_of(role)
     rules = site.system.health.get(role) or Health()
-    calls = [
-        *_of_hardware(hardware),
-        *_mounts(site, role),
-        *_ports(site, role),
-        *_versions(site, role),
-        *_of_rules(rules),
-    ]
+    hardware = list(_of_hardware(site.hardware_of(role)))
+    of_site = (*_mounts(site, role), *_ports(site, role), *_versions(site, role))
+    calls = [*hardware, *of_site, *_of_rules(rules)]
     if not calls:
         what = f"nothing is stated of role '{role}' that a node can be compared with"
         raise UserError(site.name, f"{what}. Add 'hardware' or limits of 'health' to system.yaml")
@@ -65,10 +61,8 @@ def text(site: Site, role: str) -> str:
         "}",
         "",
     ]
-    body = (
-        files.read_named(BODY, files.MIB).decode().partition("\n")[2]
-    )  # without shellcheck's line
-    return "\n".join(lines) + body
+    body = files.read_named(BODY, files.MIB).decode()
+    return "\n".join(lines) + body.partition("\n")[2]  # without shellcheck's line
 
 
 def _kib(size: Quantity) -> int:
@@ -132,14 +126,9 @@ def _file_of(name: str) -> str:
 
 def _globs(fact: Fact) -> list[str]:
     """The values as patterns of a shell; none where the rule is a number, or names the node."""
-    found = [_literal(one) for one in fact.texts] or [
-        glob.replace("\\", r"\\") for glob in fact.pattern or ()
-    ]
+    found = [re.sub(r"([*?\[\]\\])", r"\\\1", one) for one in fact.texts]
+    found = found or [glob.replace("\\", r"\\") for glob in fact.pattern or ()]
     return [blanks(one) for one in found if NODE not in one]
-
-
-def _literal(text: str) -> str:
-    return "".join(f"\\{c}" if c in "*?[]\\" else c for c in text)
 
 
 def _of_rules(rules: Health) -> Iterator[Call]:

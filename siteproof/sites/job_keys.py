@@ -246,11 +246,8 @@ def lint_jobs(document: Document, system: System) -> None:
     """Check the keys of job_keys.py, and the blocks that ReFrame gets unchanged."""
     _block(document, (), "system", system)
     nothing_loads = system.modules_system == "nomod" and not document.spoilt(("modules_system",))
-    parts: Iterable[tuple[str, Mapping[str, Partition | Environment]]] = (
-        ("partitions", system.partitions),
-        ("environments", system.environments),
-    )
-    for section, found in parts:
+    for section in ("partitions", "environments"):
+        found: Mapping[str, Partition | Environment] = getattr(system, section)
         for name, one in found.items():
             _block(document, (section, name), section, one)
             if one.modules and nothing_loads:

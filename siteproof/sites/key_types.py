@@ -90,15 +90,6 @@ def family(name: str) -> str:
 REPEATED = ("access", "axes", "prepare_cmds", "resources", "srun_options")
 
 
-def _sentences(model: type[BaseModel]) -> dict[str, str]:
-    """The sentence of each key of a model: the text below it in its class."""
-    found: dict[str, str] = {}
-    for one in reversed(model.__mro__):
-        if one.__module__.startswith("siteproof."):
-            found |= _written(one.__module__).get(one.__name__, {})
-    return found
-
-
 @cache  # pydantic's use_attribute_docstrings reads them at each start, also where nobody asks
 def _written(module: str) -> Mapping[str, dict[str, str]]:
     """The sentences in a file, by class and key."""
@@ -114,9 +105,11 @@ def _below_keys(model: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 
 def _with_sentences(schema: dict[str, Any], model: type[BaseModel]) -> None:
-    """Add the sentences to a model's JSON schema."""
-    for key, sentence in _sentences(model).items():
-        schema["properties"][key]["description"] = sentence
+    """Add the sentence of each key, the text below it in its class, to a model's JSON schema."""
+    known = [one for one in reversed(model.__mro__) if one.__module__.startswith("siteproof.")]
+    for one in known:
+        for key, sentence in _written(one.__module__).get(one.__name__, {}).items():
+            schema["properties"][key]["description"] = sentence
 
 
 class Model(BaseModel):

@@ -10,7 +10,7 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from siteproof import files
 from siteproof.errors import UserError
 from siteproof.sites import site
 from siteproof.sites.schema import shapes, yamlfile
-from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.system import Recognise
 from siteproof.slurm import client
 
@@ -51,11 +50,6 @@ class Machine:
             holds.append(os.path.exists(rule.file))  # noqa: PTH110 - Path.exists raises on odd names
         return bool(holds) and all(holds)
 
-    @property
-    def has_no_slurm(self) -> bool:
-        """Whether it belongs to no cluster."""
-        return self.conf is None and self.cluster is None
-
     def __str__(self) -> str:
         if self.cluster:
             return f"host {self.host}, cluster {self.cluster}"
@@ -83,8 +77,10 @@ def recognise() -> str:
     machine = this()
     fits = [name for name, rule in rules.items() if machine.fits(rule)]
     if not fits:
-        _print_mistakes(broken)
-        fits = [name for name, rule in rules.items() if rule.fallback and machine.has_no_slurm]
+        for error in broken:
+            print(f"siteproof: warning: {error}", file=sys.stderr)
+        has_no_slurm = machine.conf is None and machine.cluster is None
+        fits = [name for name, rule in rules.items() if rule.fallback and has_no_slurm]
     where = f"this machine ({machine})"
     if len(fits) > 1:
         hint = "Name one with --system, or make 'recognise' fit one of them only"
@@ -96,9 +92,10 @@ def recognise() -> str:
     return fits[0]
 
 
-def _rules() -> tuple[dict[str, Recognise], list[Document]]:
-    """The `recognise` of each site, and the files in which it is wrong."""
-    rules, broken = {}, []
+def _rules() -> tuple[dict[str, Recognise], list[UserError]]:
+    """The `recognise` of each site, and the mistakes in those that are wrong."""
+    rules: dict[str, Recognise] = {}
+    broken: list[UserError] = []
     for name in site.names():
         document = yamlfile.read(site.folder() / name / site.SYSTEM)
         rule = None
@@ -111,16 +108,10 @@ def _rules() -> tuple[dict[str, Recognise], list[Document]]:
             if "recognise" not in document.data:
                 document.add((), "missing key 'recognise'")
         if rule is None or document.mistakes:
-            broken.append(document)
+            broken += document.sorted_mistakes()
         else:
             rules[name] = rule
     return rules, broken
-
-
-def _print_mistakes(documents: Iterable[Document]) -> None:
-    for document in documents:
-        for error in document.sorted_mistakes():
-            print(f"siteproof: warning: {error}", file=sys.stderr)
 
 
 def refuse_stranger(system: str, rule: Recognise) -> None:
@@ -144,11 +135,8 @@ def slurm_conf() -> Path | None:
 
 def cluster_name(conf: Path) -> str | None:
     """ClusterName in slurm.conf, its include lines followed; the last one counts."""
-    name = None
-    for line in _lines(conf, conf.parent, set()):
-        if match := _CLUSTER.search(line):
-            name = match[1]
-    return name
+    found = map(_CLUSTER.search, _lines(conf, conf.parent, set()))
+    return next((match[1] for match in reversed(list(found)) if match), None)
 
 
 def _lines(conf: Path, base: Path, seen: set[Path]) -> Iterator[str]:

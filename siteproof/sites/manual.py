@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter
-from pydantic.fields import FieldInfo
 
 from siteproof import files
 from siteproof.installed import SUITE
@@ -91,18 +90,14 @@ def _keys(model: type[BaseModel], place: tuple[str, ...]) -> Iterator[Key]:
         inner, by_name = bare(field.annotation), list[str]()
         if get_origin(inner) is dict:
             inner, by_name = bare(get_args(inner)[1]), ["NAME"]
-        form = FORMS.get(inner, "")
+        form, needed = FORMS.get(inner, ""), field.is_required()
         kind = f"{form}{' by name' * len(by_name)}" if form else _kind(schemas[name])
-        yield _key(field, ".".join(here), kind, schemas[name].get("description", ""))
+        choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+        default = None if needed or field.default_factory else field.default
+        sentence = schemas[name].get("description", "")
+        yield Key(".".join(here), needed, sentence, choices, kind, default)
         if isinstance(inner, type) and issubclass(inner, BaseModel) and not form:
             yield from _keys(inner, (*here, *by_name))
-
-
-def _key(field: FieldInfo, place: str, kind: str, sentence: str) -> Key:
-    needed = field.is_required()
-    choices = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
-    default = None if needed or field.default_factory else field.default
-    return Key(place, needed, sentence, choices, kind, default)
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
@@ -156,7 +151,7 @@ def places() -> list[Place]:
 
 def variables() -> dict[str, str]:
     """What each variable does."""
-    return {name: meaning for name, meaning in _tables()["variable"]}
+    return dict(_tables()["variable"])
 
 
 def _tables() -> dict[str, list[list[str]]]:

@@ -35,17 +35,14 @@ def planned(site: Site, link: Link) -> list[Pair]:
     """
     if link.pattern.startswith("random:"):
         return []
-    planned = rounds(link.pattern, servers(site, link), clients(site, link), 0)
-    return [pair for together in planned for pair in together]
+    turns = rounds(link.pattern, servers(site, link), clients(site, link), 0)
+    return [pair for together in turns for pair in together]
 
 
 def directed(site: Site, link: Link) -> list[Pair]:
     """The pairs (sender, receiver) that need a value each: both directions of `planned`."""
-    return [
-        turn
-        for client, server in planned(site, link)
-        for turn in ((client, server), (server, client))
-    ]
+    pairs = planned(site, link)
+    return [turn for a, b in pairs for turn in ((a, b), (b, a))]
 
 
 @dataclass(frozen=True)
@@ -78,11 +75,11 @@ class Circle(Sequence[list[Pair]]):
         ring = [first, *others[shift:], *others[:shift]]
         half = len(ring) // 2
         facing = zip(ring[:half], reversed(ring[half:]), strict=True)
-        return [self._as_client(a, b) for a, b in facing if a and b]
-
-    def _as_client(self, a: str, b: str) -> Pair:
-        """Two nodes as client and server, as far as each is only one of both."""
-        return (b, a) if a not in self.clients or b not in self.servers else (a, b)
+        # As client and server, as far as each is only one of both.
+        turned = (
+            (b, a) if a not in self.clients or b not in self.servers else (a, b) for a, b in facing
+        )
+        return [pair for pair in turned if all(pair)]
 
 
 def rounds(pattern: str, servers: NodeSet, clients: NodeSet, seed: object) -> Rounds:

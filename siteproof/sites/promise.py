@@ -219,11 +219,6 @@ class Promise(Model):
         named = self.rounding != "none" and self.ties != "away"
         return self.rounding + (f", ties to {self.ties}" if named else "")
 
-    @property
-    def _slack(self) -> Fraction:
-        """The share of the bound by which a value may miss it."""
-        return Fraction(0)
-
     def _number(self) -> Bound:
         """The bound as written. Raises UserError if it is not a number."""
         if self.bound is None:
@@ -234,7 +229,8 @@ class Promise(Model):
     def exact_bound(self) -> Fraction:
         """The bound that counts, in the bound's unit. Raises UserError if it has none."""
         sign = {"at_least": -1, "at_most": 1}.get(self.kind, 0)
-        return Fraction(self._number().quantity.value) * (1 + sign * self._slack)
+        slack = parse_tolerance(getattr(self, "tolerance", None) or "0 %")  # of a baseline
+        return Fraction(self._number().quantity.value) * (1 + sign * slack)
 
     @cached_property
     def exact_step(self) -> Fraction | None:
@@ -265,8 +261,7 @@ class Promise(Model):
         """A measured value as it is compared: in the bound's unit (% for a share), rounded."""
         scale, scale_unit = self._number().scale(facts)
         exact = units.convert(value, unit, scale_unit)
-        if scale != 1:
-            exact /= scale
+        exact = exact if scale == 1 else exact / scale
         step = self.exact_step
         return round_to(exact, step, self.rounds.rule) if self.rounds and step else exact
 
@@ -402,10 +397,6 @@ class Baseline(Promise):
     """How far below (at_most: above) the bound a value may be: '5 %'."""
     taken: Day
     """The day on which it was measured or calibrated."""
-
-    @property
-    def _slack(self) -> Fraction:
-        return parse_tolerance(self.tolerance) if self.tolerance else Fraction(0)
 
 
 EVERYTHING = "all"

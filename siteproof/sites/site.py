@@ -196,7 +196,7 @@ def names_to_copy() -> list[str]:
     """The sites, and those that come with Siteproof, without those of members. Raises UserError."""
     each = [(folder(), name) for name in names()]
     each += [(SUPPLIED, name) for name in names(where=SUPPLIED)]
-    alone = (name for where, name in each if not _names_members(where / name / SYSTEM))
+    alone = [name for where, name in each if not _names_members(where / name / SYSTEM)]
     return list(dict.fromkeys(alone))
 
 
@@ -214,11 +214,8 @@ def _load(name: str, where: Path | None = None) -> Site:
     site, documents = examine(name, where)
     mistakes = [error for document in documents for error in document.sorted_mistakes()]
     if (more := len(mistakes) - MAX_SHOWN) > 1:  # a line for one would save nothing
-        what, hint = (
-            f"{more} more mistakes",
-            f"'siteproof lint --system {name}' lists all {len(mistakes)}",
-        )
-        mistakes = [*mistakes[:MAX_SHOWN], UserError(name, what, hint=hint)]
+        hint = f"'siteproof lint --system {name}' lists all {len(mistakes)}"
+        mistakes = [*mistakes[:MAX_SHOWN], UserError(name, f"{more} more mistakes", hint=hint)]
     if mistakes or site is None:
         raise UserErrors(mistakes)
     for one in [site, *site.members.values()]:
@@ -365,9 +362,7 @@ def _catalogue(
 
 def _features(where: Path, system: System) -> set[str]:
     """All features that an environment may offer: of Siteproof's checks, and of the site's own."""
-    own = (
-        check_files.features_of(folder) for folder in own_checks(where, system) if folder.is_dir()
-    )
+    own = map(check_files.features_of, own_checks(where, system))
     return set(metrics.read().features).union(*own)
 
 
@@ -402,28 +397,22 @@ def lint_sites(chosen: list[str]) -> list[Document]:
             what = f"the same machines as site '{other}'"
             read[0].add(("recognise",), what, hint=hint)
         if site is not None:
-            _known_owners(read[0], site.system.trusted_owners)
-            for key, environment in site.system.environments.items():
-                _kept_variables(read[0], key, environment.keep_variables)
+            _without_effect(read[0], site.system)
     return list(documents.values())
 
 
-def _known_owners(document: Document, owners: Iterable[str]) -> None:
-    for owner in owners:
+def _without_effect(document: Document, system: System) -> None:
+    """Note users that this machine lacks, and variables that no check would unset."""
+    for owner in system.trusted_owners:
         if files.uid_of(owner) is None:
             what = f"this machine has no user '{yamlfile.clip(owner)}'"
             document.add(("trusted_owners",), what, "a name of 'getent passwd', or a number")
-
-
-def _kept_variables(document: Document, environment: str, kept: Iterable[str]) -> None:
-    """Note names in keep_variables that have no effect, as no check would unset them."""
-    for name in kept:
+    kept = ((key, name) for key, one in system.environments.items() for name in one.keep_variables)
+    for key, name in kept:
         if not job_keys.may_steer(name):
-            document.add(
-                ("environments", environment, "keep_variables"),
-                f"'{name}' has no effect: checks unset only variables that control libraries",
-                job_keys.OF_LIBRARIES.split(),
-            )
+            loc = ("environments", key, "keep_variables")
+            what = f"'{name}' has no effect: checks unset only variables that control libraries"
+            document.add(loc, what, job_keys.OF_LIBRARIES.split())
 
 
 def _promises(document: Document, model: type[P], *around: Around) -> dict[str, P]:

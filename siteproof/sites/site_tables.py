@@ -184,24 +184,18 @@ class HostRow(Row):
 def facts(row: HostRow) -> dict[str, FactSection]:
     """A section for each thing that the table states of a host."""
     nic = f"nic.{row.interface or '*'}"
-    stated: list[tuple[str, str, Fact]] = []
-    if row.name:
-        parts = row.name.split(".")
-        names = [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
-        stated.append(("wrong_names", "host.name", Fact(one_of=names)))
-    if row.address:
-        stated.append(("wrong_addresses", "address.*", Fact(exact=row.address, count=1)))
-    if row.os:
-        stated.append(("wrong_systems", "os.release", Fact(pattern=[row.os])))
-    if row.driver:
-        stated.append(("wrong_interfaces", f"{nic}.driver", Fact(pattern=[row.driver])))
-    if row.speed:
-        stated.append(("wrong_interfaces", f"{nic}.speed", Fact(exact=row.speed)))
-    if row.name or row.address:
-        stated.append(("inconsistent", "dns.consistent", Fact(exact="yes")))
-    found: dict[str, FactSection] = {}
-    for metric, field, fact in stated:
-        section = SECTIONS[metric]
-        fields = dict(found[section].fields) if section in found else {}
-        found[section] = FactSection(source=row.source, fields={**fields, field: fact})
-    return found
+    parts = row.name.split(".")
+    names = [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
+    stated = (
+        (row.name, "wrong_names", "host.name", Fact(one_of=names)),
+        (row.address, "wrong_addresses", "address.*", Fact(exact=row.address, count=1)),
+        (row.os, "wrong_systems", "os.release", Fact(pattern=[row.os])),
+        (row.driver, "wrong_interfaces", f"{nic}.driver", Fact(pattern=[row.driver])),
+        (row.speed, "wrong_interfaces", f"{nic}.speed", Fact(exact=row.speed)),
+        (row.name or row.address, "inconsistent", "dns.consistent", Fact(exact="yes")),
+    )
+    given = [(metric, {field: fact}) for cell, metric, field, fact in stated if cell]
+    found: dict[str, dict[str, Fact]] = {}
+    for metric, field in given:
+        found[SECTIONS[metric]] = found.get(SECTIONS[metric], {}) | field
+    return {name: FactSection(source=row.source, fields=each) for name, each in found.items()}

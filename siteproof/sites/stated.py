@@ -19,7 +19,7 @@ from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
 from siteproof import units
 from siteproof.errors import Mistake
-from siteproof.sites.key_types import Model, Names, blanks
+from siteproof.sites.key_types import Model, Names, blanks, parse_tolerance, readable
 from siteproof.units import count
 
 # As checks/system/description.sh and parsers/description.py name them; a test compares.
@@ -145,7 +145,7 @@ class Expected(Model):
     """A glob that the whole value matches, or a list of such: '*E5-2680 v3*'."""
     about: str | None = None
     """A number, with its unit if the value has one: 128 GiB. Needs tolerance."""
-    tolerance: str | None = None
+    tolerance: Annotated[str, readable(parse_tolerance)] | None = None
     """How far `about` may be missed: 3 %."""
     at_least: str | None = None
     """The lowest number allowed, with its unit if the value has one; of several numbers, each is
@@ -184,13 +184,6 @@ class Expected(Model):
                 raise Mistake("a pattern that is too long", allowed)
         return patterns
 
-    @field_validator("tolerance")
-    @classmethod
-    def _is_share(cls, text: str | None) -> str | None:
-        if text is not None and not 0 < _share(text) < 1:
-            raise Mistake(f"'{text}' is not a tolerance", "a share such as 3 %")
-        return text
-
     @property
     def texts(self) -> list[str]:
         """The values allowed; none where there is another rule."""
@@ -217,7 +210,7 @@ class Expected(Model):
         """The lowest and the highest numbers allowed; without one, empty."""
         if self.about is None:
             return numbers_of(self.at_least or ""), numbers_of(self.at_most or "")
-        share = _share(self.tolerance or "")
+        share = parse_tolerance(self.tolerance or "0 %")
         low, high = (
             [Number(one.value * (1 + by), one.unit) for one in numbers_of(self.about)]
             for by in (-share, share)
@@ -245,12 +238,6 @@ def _same(one: str, other: str) -> bool:
         return [*map(Decimal, one.split())] == [*map(Decimal, other.split())]
     except InvalidOperation:
         return False
-
-
-def _share(text: str) -> Fraction:
-    """A share such as 3 %; 0 for what is none."""
-    found = numbers_of(text)
-    return found[0].value if found and found[0].unit == "share" else Fraction(0)
 
 
 class Fact(Expected):
@@ -295,6 +282,6 @@ class FactSection(Model):
     @model_validator(mode="after")
     def _some_fields(self) -> FactSection:
         if bool(self.fields) == bool(self.not_stated):
-            what = "both fields and not_stated" if self.fields else "neither fields nor not_stated"
-            raise Mistake(what, "fields with their values, or not_stated with the reason")
+            allowed = "fields with their values, or not_stated with the reason"
+            raise Mistake("not one of fields and not_stated", allowed)
         return self

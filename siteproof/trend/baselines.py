@@ -21,6 +21,7 @@ from siteproof.errors import UserError, UserErrors
 from siteproof.record.pair_units import LINK
 from siteproof.record.series import SYSTEM
 from siteproof.sites import Baseline, Site
+from siteproof.sites.key_types import parse_tolerance
 from siteproof.sites.schema.yamlfile import MAX_BYTES, shown
 from siteproof.sites.site import examine
 from siteproof.trend.propose import Proposal
@@ -216,7 +217,7 @@ def _holds(old: Baseline, one: Proposal) -> bool:
     if old.bound is None or old.bound.fact or old.tolerance is None:
         return False
     bound = float(units.convert(old.bound.quantity.value, old.bound.quantity.unit, one.group.unit))
-    slack = float(old._slack)
+    slack = float(parse_tolerance(old.tolerance or "0 %"))
     return (
         isclose(slack, one.tolerance, rel_tol=1e-6)  # 41 * 0.005 is not 0.205
         and abs(bound / one.median - 1) <= SAME * one.tolerance

@@ -16,6 +16,7 @@ from siteproof.errors import UserError
 from siteproof.sites import health_program, load
 from siteproof.sites.health_keys import Health
 from siteproof.sites.site import examine
+from siteproof.sites.stated import Fact
 
 NODE = {
     "proc/meminfo": "MemTotal:       131000000 kB\nMemFree: 1 kB\n",
@@ -301,7 +302,7 @@ def test_nothing_that_a_site_states_is_run(node, monkeypatch):
 
 
 def test_a_literal_value_is_no_pattern_and_a_pattern_is_one():
-    assert health_program._literal("a*[b]?\\") == "a\\*\\[b\\]\\?\\\\"
+    assert health_program._globs(Fact(exact="a*[b]?\\")) == ["a\\*\\[b\\]\\?\\\\"]
 
 
 def test_a_role_that_there_is_not_is_named():

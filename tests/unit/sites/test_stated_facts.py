@@ -202,7 +202,7 @@ def test_no_value_of_a_node_takes_long_or_reaches_the_terminal(value):
         ({"exact": "a", "pattern": "b"}, "both exact and pattern"),
         ({"about": "128 GiB"}, "about and tolerance"),
         ({"about": "much", "tolerance": "3 %"}, "'much' is not a number"),
-        ({"about": "3", "tolerance": "3"}, "'3' is not a tolerance"),
+        ({"about": "3", "tolerance": "3"}, "'3' is not a valid tolerance"),
         ({"one_of": []}, "at least 1 item"),
         ({"pattern": "a" * 300}, "too long"),
         ({"pattern": "*a" * 20}, "too long"),
