@@ -162,15 +162,6 @@ class Sweep(Model):
     knobs: Knobs | None = None
     """Tuning, one knob at a time."""
 
-    @field_validator("fixed", mode="before")
-    @classmethod
-    def _no_lists(cls, raw: Any) -> Any:
-        if isinstance(raw, dict):
-            for key, value in raw.items():
-                if isinstance(value, list):
-                    raise Mistake(f"'{key}' has several values", "one value; several under axes")
-        return raw
-
     @field_validator("axes", "fixed", "knobs")
     @classmethod
     def _known_axes(cls, found: Any, info: ValidationInfo) -> Any:

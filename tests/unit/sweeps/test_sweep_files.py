@@ -115,7 +115,7 @@ def test_a_good_file_has_its_points_in_bytes(folder):
         ("point_limit: 5m", "point_limit: 25h", "'25h' is longer than a day"),
         ("point_limit: 5m\n", "", "missing key 'point_limit'"),
         ("500 node-hours", "500", "'500' is not a budget in budget"),
-        ("api: POSIX", "api: [POSIX, MPIIO]", "'api' has several values in fixed"),
+        ("api: POSIX", "api: [POSIX, MPIIO]", "a list is not text in fixed.api"),
         ("api: POSIX", "knob.x: 3", "'knob.x' is not a knob"),
         ("repetitions: 3", "repetitions: 3\nrepetitions: 4", "key 'repetitions' a second time"),
     ],
