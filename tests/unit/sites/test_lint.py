@@ -321,7 +321,7 @@ def test_a_comment_is_no_command(example):
         example, "system", {"role: compute": "role: compute\n    prepare_cmds: ['#SBATCH -A x']"}
     )
     (line,) = told()
-    assert "a comment has no effect in partitions.compute.prepare_cmds" in line
+    assert "is not valid in partitions.compute.prepare_cmds" in line
 
 
 def test_a_mistake_in_the_inventory_is_not_counted_against_a_criterion(example):
