@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from reframe.core.logging import getlogger
@@ -33,10 +34,11 @@ class Cost:
             f"{count(self.points, 'point')} in {count(self.jobs, 'job')}, on "
             f"{count(self.nodes, 'node')} at most, {self.node_hours:.1f} node-hours at most"
         )
-        out = f"; {count(self.left_out, 'point')} left out, {self.why}"
-        text += out if self.left_out else ""
-        capped = f"; {count(self.above_caps, 'point')} above the caps of -S, not measured"
-        return text + (capped if self.above_caps else "")
+        if self.left_out:
+            text += f"; {count(self.left_out, 'point')} left out, {self.why}"
+        if self.above_caps:
+            text += f"; {count(self.above_caps, 'point')} above the caps of -S, not measured"
+        return text
 
 
 def of(costs: Iterable[Sequence[float]]) -> Cost:
@@ -60,14 +62,15 @@ def refuse_above(site: Site, testcases: Sequence[Any]) -> None:
     for mode, budget in site.system.budgets.items():
         of_mode = (case for case in testcases if getattr(case.check, "mode", "") == mode)
         hours = sum(_node_hours(case) for case in of_mode)
-        if hours > budget:
-            loading.refuse(
-                UserError(
-                    f"{site.name}/system.yaml: budgets",
-                    f"a run in mode {mode} may take {hours:.1f} node-hours, the budget is {budget}",
-                    hint="Run a part of it (-n, -S nodes), or give a larger budget",
-                )
-            )
+        where = f"{site.name}/system.yaml: budgets"
+        _refuse_beyond(budget, where, f"a run in mode {mode}", hours)
+
+
+def _refuse_beyond(budget: float | Decimal, where: str, what: str, hours: float) -> None:
+    if hours > budget:
+        what = f"{what} may take {hours:.1f} node-hours, the budget is {budget}"
+        remedy = "Run a part of it (-n, -S nodes), or give a larger budget"
+        loading.refuse(UserError(where, what, hint=remedy))
 
 
 def _node_hours(case: Any) -> float:
@@ -84,36 +87,19 @@ def _node_hours(case: Any) -> float:
 
 def report_costs(testcases: Sequence[Any]) -> None:
     """Print what the sweeps of a run cost; one beyond its budget ends the run."""
-    of_sweeps = (case for case in testcases if hasattr(case.check, "sweep_file"))
+    of_sweeps = [case for case in testcases if hasattr(case.check, "sweep_file")]
+    for refused in filter(None, (case.check.refused for case in of_sweeps)):
+        loading.refuse(refused)
     for name, cases in grouped((type(case.check).__name__, case) for case in of_sweeps).items():
-        _report_cost(name, cases)
-
-
-def _report_cost(name: str, cases: Sequence[Any]) -> None:
-    check = cases[0].check
-    for case in cases:
-        if case.check.refused:
-            loading.refuse(case.check.refused)
-    cost = of(_case_cost(case) for case in cases)
-    if not all(_sees_common_files(case.check) for case in cases):
-        cost.why = UNSHARED
-    budget = check.sweep_file.sweep.budget if check.sweep_file else None
-    if budget is not None and cost.node_hours > budget:
-        loading.refuse(
-            UserError(
-                f"{check.sweep_file.path.name}: budget",
-                f"the sweep may take {cost.node_hours:.1f} node-hours, the budget is {budget}",
-                hint="Use fewer points, repetitions or nodes (-S nodes), a shorter point_limit, "
-                "or a larger budget",
-            )
-        )
-    of_budget = f" (budget {budget})" if budget is not None else ""
-    getlogger().info(f"{name}: {cost}{of_budget}")
-
-
-def _sees_common_files(check: Any) -> bool:
-    there = getattr(check, "there", None)
-    return there is None or there.shared
+        cost = of(_case_cost(case) for case in cases)
+        places = filter(None, (getattr(case.check, "there", None) for case in cases))
+        if not all(there.shared for there in places):
+            cost.why = UNSHARED
+        file, of_budget = cases[0].check.sweep_file, ""
+        if file and file.sweep.budget is not None:
+            budget, of_budget = file.sweep.budget, f" (budget {file.sweep.budget})"
+            _refuse_beyond(budget, f"{file.path.name}: budget", "the sweep", cost.node_hours)
+        getlogger().info(f"{name}: {cost}{of_budget}")
 
 
 def _case_cost(case: Any) -> tuple[float, ...]:

@@ -23,7 +23,7 @@ from siteproof.checks.per_node import PerNodeCheck, jobs_of
 from siteproof.checks.selection import CHUNK
 from siteproof.record.manifest import OfItsKind
 from siteproof.sites import FileSystem
-from siteproof.sites.system import Partition
+from siteproof.sites.system import Partition, Striping
 
 SPARE = 1.1  # of what is written: directories and journals take some, too
 LAST = 5  # seconds after the last turn
@@ -43,16 +43,15 @@ def conditions(name: str, there: FileSystem) -> dict[str, str]:
 
 def variables(there: FileSystem) -> dict[str, str]:
     """What scripts know of it: where it is, and what Lustre must be like before I/O."""
-    striping = there.striping
-    size = striping.size if striping else None
+    striping = there.striping or Striping()
     return {
         "FS_PATH": there.path,
         "FS_KIND": there.kind,
         "FS_SHARED": "yes" if there.shared else "no",
         "MAX_FULL": str(there.most_full),
-        "STRIPE_COUNT": str(striping.count or "") if striping else "",
-        "STRIPE_SIZE": str(int(size.to("B"))) if size else "",
-        "STRIPE_POOL": striping.pool if striping else "",
+        "STRIPE_COUNT": str(striping.count or ""),
+        "STRIPE_SIZE": str(int(striping.size.to("B"))) if striping.size else "",
+        "STRIPE_POOL": striping.pool,
     }
 
 
@@ -80,9 +79,8 @@ class OnFileSystem(rfm.RegressionTestPlugin):
         if not self.fs:
             self.skip("the site names no file_systems")
         elif not self.roles_on(self.current_partition.name):
-            self.skip(
-                f"the site lets no node of role {' or '.join(self.where.roles)} use {self.fs}"
-            )
+            roles = " or ".join(self.where.roles)
+            self.skip(f"the site lets no node of role {roles} use {self.fs}")
         elif self.unfit:
             self.skip(self.unfit)
         found: NodeSet = super().expected_nodes()  # type: ignore[misc]
@@ -142,15 +140,12 @@ class FileSystemCheck(OnFileSystem, PerNodeCheck, special=True):
         self.size = self.size or int(self.of_criteria("size", default)) // files.MIB
         self.gigabytes = round(self.size * files.MIB * self.written() / 1e9, 2) if self.fs else 0.0
         if self.derives_limit():
-            longest = (
-                max(
-                    self.waves(jobs_of(roles), min(site.size(role), CHUNK))
-                    for roles in self.roles.values()
-                    for role in roles
-                )
-                if any(self.roles.values())
-                else 1
-            )
+            waves = [
+                self.waves(jobs_of(roles), min(site.size(role), CHUNK))
+                for roles in self.roles.values()
+                for role in roles
+            ]
+            longest = max(waves, default=1)
             self.time_limit = f"{self.turns * longest * self.turn() + 4 * MARGIN}s"
 
     @run_after("init")

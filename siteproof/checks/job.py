@@ -49,6 +49,7 @@ from siteproof.sites import Site, job_keys
 from siteproof.sites.catalogue import MODES
 from siteproof.slurm import client
 from siteproof.slurm.records import Node, unusable
+from siteproof.spack import registered
 
 ON_NODE = Path(__file__).with_name("on_node")  # what runs on nodes: sh, and one program of mpi4py
 
@@ -125,7 +126,8 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """One line: what was measured, and how the rest failed."""
-        return progress.failed_nodes(failed, len(stages.expected(self.plan)))
+        expected, nodes = len(stages.expected(self.plan)), len({s.node for s in failed})
+        return f"{expected - nodes} of {expected} nodes measured. {progress.failures(failed)}"
 
     @classmethod
     def name_of_check(cls) -> str:
@@ -256,18 +258,12 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         if self.mode not in MODES:
             loading.refuse(UserError("-S mode", f"unknown mode '{self.mode}'", MODES))
         if not self.time_limit:
-            loading.refuse(
-                UserError(
-                    "-S time_limit",
-                    "a job without a limit can hang",
-                    "a duration such as 10m or 2h",
-                )
-            )
+            what = "a job without a limit can hang"
+            loading.refuse(UserError("-S time_limit", what, "a duration such as 10m or 2h"))
         offered = self.offered(active.site, active.site.system.environments)
         # What needs no software is not measured once more for each environment.
-        first = sorted(
-            {self.default_environment(active.site, n) for n in active.site.system.partitions}
-        )
+        partitions = active.site.system.partitions
+        first = sorted({self.default_environment(active.site, name) for name in partitions})
         self.valid_prog_environs = [f"+{feature}" for feature in offered] or first
         contract.check_catalogue(active.site, self.name_of_check(), self.metrics)
         allowed = required.settings(active.site, self.name_of_check())
@@ -318,12 +314,12 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
     @run_after("setup")
     def refuse_other_software(self) -> None:
         """What is installed must match the lock, or the provenance of the values would be wrong."""
-        active = session.current()
-        name = self.current_environ.name
-        try:
-            session.refuse_difference(active.site.name, active.software, name)
-        except UserError as error:
-            raise JobError(str(error)) from None
+        active, name = session.current(), self.current_environ.name
+        there = active.software.get(name)
+        if there and (differs := registered.difference(active.site.name, there)):
+            remedy = f"Run {registered.mend(there.name)}"
+            what = f"differs from its lock file: {differs}"
+            raise JobError(str(UserError(f"environment {name}", what, hint=remedy)))
 
     @run_after("setup")
     def choose_nodes(self) -> None:
@@ -337,19 +333,18 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         self.in_batch = self.on_slurm and not self.allocated
         states = client.recent_states() if self.on_slurm and not self.is_dry_run() else {}
         within = self.reservation()
-        lost = (
-            unusable(expected, states, outside=not self.allocated and not within) if states else {}
-        )
-        if states and within and not self.allocated:
+        lost, bad = dict[str, str](), dict[str, str]()
+        if states:
+            outside = not self.allocated and not within
+            lost, bad = unusable(expected, states, outside=outside), unusable(expected, states)
+        if self.allocated:
+            others = expected - self.allocated
+            lost |= dict.fromkeys(others, "not in the job in which the check runs")
+        elif states and within:
             others = expected - self.reserved(within)
             lost |= dict.fromkeys(others, f"not in the reservation {within}")
-        if self.allocated:
-            lost |= dict.fromkeys(
-                expected - self.allocated, "not in the job in which the check runs"
-            )
         blind = {n: why for n, why in session.current().blind.items() if n in expected}
-        lost |= blind
-        bad = unusable(expected, states) | blind if states else blind
+        lost, bad = lost | blind, bad | blind
         self.plan = self.make_plan(expected, lost)
         self.plan.spared = [node for node in lost if node not in bad]
         self.usable = expected - nodesets.of(lost)
@@ -358,8 +353,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """The first role of the partition with all of these nodes, or with the first of them."""
         known = {role: self.site.system.nodes[role].nodes for role in self.where.roles}
         of_all = (role for role in known if nodes <= known[role])
-        of_first = (role for role in known if nodes[0] in known[role])
-        return next(of_all, None) or next(of_first)
+        return next(of_all, None) or next(role for role in known if nodes[0] in known[role])
 
     def reservation(self) -> str:
         """The reservation of the job, from -J or the site; empty: none."""
@@ -426,7 +420,8 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             self.plan.save(stage, session.current().folder / "stage")
         if not self.usable:
             stages.collect(stage, files.perflogs(), job=self.plan)
-            raise JobError(f"no node can take a job: {progress.lost_nodes(self.plan.lost)}")
+            lost = [f"{node}: {why}" for node, why in self.plan.lost.items()]
+            raise JobError(f"no node can take a job: {progress.shortened(lost)}")
         if self.modules_of_site():
             shutil.copy(ON_NODE / "modules.sh", stage / "modules.sh")
             self.prerun_cmds = [". ./modules.sh", *self.prerun_cmds]
@@ -454,6 +449,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
         Only this user may read it: nobody else may know the names on shared file systems.
         """
+        secret = hashlib.blake2b(os.fsencode(self.stagedir), key=SECRET, digest_size=16)
         values = {
             "SITEPROOF_NODE": str(nodesets.parse(self.plan.expected)[0]),
             "SITEPROOF_ATTEMPT": str(attempt),
@@ -463,7 +459,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             "SITEPROOF_WANTED": " ".join(self.wanted()),
             "SITEPROOF_MODULES": " ".join(self.modules_of_site()),
             "SITEPROOF_LOADED_BY": self.site.system.modules_system,
-            "SITEPROOF_SECRET": _secret_of(self.stagedir),
+            "SITEPROOF_SECRET": secret.hexdigest(),
             "SITEPROOF_SRUN_OPTIONS": " ".join(_words(self.where.srun_options)),
             **origin.settings_of(self.plan.origin),
             **self.settings(),
@@ -481,12 +477,10 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """Each node's memory in slurm.conf, for jobs that requested no other share."""
         known = {}
         if self.on_slurm and not self.is_dry_run():
-            with suppress(
-                UserError
-            ):  # a controller that restarts: then the node's own memory counts
+            with suppress(UserError):  # slurmctld restarts: then the node's own memory counts
                 known = client.memory()
-        lines = [f"{node} {known[node]}\n" for node in self.usable if node in known]
-        (Path(self.stagedir) / "memory_of_nodes").write_text("".join(lines), encoding="utf-8")
+        lines = [f"{node} {known[node]}" for node in self.usable if node in known]
+        self.place("memory_of_nodes", lines)
 
     @property
     def nodes_of_job(self) -> NodeSet:
@@ -544,7 +538,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             return False
         ended = "" if self.job.is_cancelling else self.job.state
         again = self.worth_another_job(measured, ended)
-        return not (again and self.could_submit_again(again))
+        return not (again and self.submit_again(again))
 
     def was_lost(self) -> bool:
         """Whether Slurm has forgotten the job; it then counts as ended."""
@@ -575,36 +569,38 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         """The nodes of a second job; none where it would be without success."""
         return self.watcher.worth_another_job(measured, ended)
 
-    def could_submit_again(self, nodes: NodeSet) -> bool:
-        """Whether there is a second job: a node may have put something in the way of its files."""
+    def submit_again(self, nodes: NodeSet) -> bool:
+        """Whether there is a second job for them, with what remains of the first one's limit."""
         before = len(self.plan.jobs)
-        try:
-            self.submit_again(nodes)
-        except UserError as error:
-            getlogger().warning(f"{self.display_name}: {error}")
-        return len(self.plan.jobs) > before
-
-    def submit_again(self, nodes: NodeSet) -> None:
-        """A second job for these nodes, with the time that remains of the first one's limit."""
         getlogger().info(f"submitting {nodes} once more: no result from job {self.job.jobid}")
         self.second = nodes
         self.time_limit = f"{int(self.watcher.remaining())}s"
-        self.write_work(missing=True)
-        self.write_settings(attempt=2)
         self.blocked = ""
-        adapter.renew_job(self)
-        self.pin(nodes)
-        rfm.RunOnlyRegressionTest.run(self)
-        self.remember_job()
+        try:
+            self.write_work(missing=True)
+            self.write_settings(attempt=2)
+            adapter.renew_job(self)
+            self.pin(nodes)
+            rfm.RunOnlyRegressionTest.run(self)
+            self.remember_job()
+        except UserError as error:  # a node may have put something in the way of its files
+            getlogger().warning(f"{self.display_name}: {error}")
+        return len(self.plan.jobs) > before
 
     # ---- after the job
 
     @sanity_function
     def every_node_measured(self) -> bool:
-        """Collect; then every expected node must have a value, and the job must have completed."""
+        """Collect; then every expected node must have a value, and the job must have completed.
+
+        Where no node has the tool the test SKIPs.
+        """
         self.collect()
         failed = self.without_value()
-        self.skip_without_tool(failed)
+        without = [s for s in failed if s.status == "tool_missing"]
+        if without and len(without) == len(self.samples):
+            why = without[0].why
+            raise Lacking(f"tool missing: {why}", session.remedy(re.findall(r"[\w.-]+", why)))
         if failed:
             raise SanityError(f"{self.parts_missing(failed)}; output in {self.stagedir}/raw")
         ended = self.end_of_job()
@@ -652,13 +648,6 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         except UserError as error:  # about what nodes wrote; also reported at every later start
             raise SanityError(str(error)) from None
 
-    def skip_without_tool(self, failed: Sequence[Sample]) -> None:
-        """End the test where no node has the tool."""
-        without = [s for s in failed if s.status == "tool_missing"]
-        if without and len(without) == len(self.samples):
-            why = without[0].why
-            raise Lacking(f"tool missing: {why}", session.remedy(re.findall(r"[\w.-]+", why)))
-
     @run_before("performance")
     def compare_with_contract(self) -> None:
         """The worst value of each headline metric, and the bound of the mode.
@@ -670,22 +659,14 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         check, found = self.name_of_check(), getattr(self, "samples", [])
         stored = runtime().get_option("storage/0/enable")
         for metric in self.headline:
-            shown = contract.compared(
-                self.site, check, metric, self.mode, found, self.decides_headline
-            )
+            shows = self.decides_headline
+            shown = contract.compared(self.site, check, metric, self.mode, found, shows)
             if stored:
-                shown += contract.of_each_node(
-                    self.site, check, metric, found, self.decides_headline
-                )
+                shown += contract.of_each_node(self.site, check, metric, found, shows)
             for name, value, unit, reference in shown:
                 self.perf_variables[name] = make_performance_function(float, unit, value)
                 references[name] = (*reference, unit)
         self.reference = {self.current_partition.fullname: references}
-
-
-def _secret_of(stagedir: str) -> str:
-    """The secret part of names on shared file systems."""
-    return hashlib.blake2b(os.fsencode(stagedir), key=SECRET, digest_size=16).hexdigest()
 
 
 def _words(options: Iterable[str]) -> list[str]:

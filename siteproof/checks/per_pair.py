@@ -80,7 +80,11 @@ class PerPairCheck(JobCheck, special=True):
             loading.refuse(UserError("-S pattern", what, PATTERNS))
         given = self.pattern or self.over.pattern
         self.pattern = given if given.partition(":")[0] in self.patterns else "star"
-        self.refuse_unknown_nodes()
+        if not selection.needs_states(self.nodes):
+            try:  # a node that the site does not have
+                selection.select(self.nodes, site.system.inventory)
+            except UserError as error:
+                loading.refuse(error)
         self.lay_turns({})
         return [self.over.partition]
 
@@ -101,15 +105,6 @@ class PerPairCheck(JobCheck, special=True):
         """Conditions that follow from the timetable."""
         return {"pattern": self.pattern, "at_once": str(self.table.at_once)}
 
-    def refuse_unknown_nodes(self) -> None:
-        """End the run if `-S nodes` names a node that the site does not have."""
-        if selection.needs_states(self.nodes):
-            return
-        try:
-            selection.select(self.nodes, session.current().site.system.inventory)
-        except UserError as error:
-            loading.refuse(error)
-
     def lay_turns(self, states: dict[str, Node]) -> None:
         """The timetable, and a time limit as long; a limit that -S sets stays, and cuts it.
 
@@ -118,16 +113,8 @@ class PerPairCheck(JobCheck, special=True):
         active = session.current()
         rounds: Rounds = []
         try:
-            rounds = timetable.rounds(
-                active.site,
-                self.over,
-                self.pattern,
-                self.nodes,
-                active.name,
-                states,
-                light=self.light,
-                most=self.at_once,
-            )
+            which = self.over, self.pattern, self.nodes, active.name, states
+            rounds = timetable.rounds(active.site, *which, light=self.light, most=self.at_once)
             self.none = "the link has no pair"
             if self.nodes == nodesets.MISSING:
                 rounds = self.lacking_of(rounds)
@@ -187,12 +174,8 @@ class PerPairCheck(JobCheck, special=True):
 
     def plan_of_its_kind(self) -> OfItsKind:
         """The turns in the order of time, and what all of them were measured under."""
-        conditions = {**self.where_of(), **self.laid()}
-        return {
-            "turns": self.table.turns,
-            "conditions": conditions,
-            "together": self.pattern == "together",
-        }
+        together, conditions = self.pattern == "together", {**self.where_of(), **self.laid()}
+        return {"turns": self.table.turns, "conditions": conditions, "together": together}
 
     def nodes_on(self, partition: str) -> int:
         """Both ends of every pair."""
@@ -237,16 +220,14 @@ class PerPairCheck(JobCheck, special=True):
 
     def settings(self) -> dict[str, str]:
         """The length of a turn, and the link's MTU if the site has one."""
-        values = {
+        return {
             "SITEPROOF_TURN": str(self.table.turn),
             "SITEPROOF_LEAD": str(timetable.LEAD),
             "SITEPROOF_LATE": str(timetable.LATE),
             "SITEPROOF_KILL": str(timetable.KILL),
             "SECONDS_OF_TURN": str(self.table.seconds),
+            **({"LINK_MTU": str(self.over.mtu)} if self.over.mtu else {}),
         }
-        if self.over.mtu:
-            values["LINK_MTU"] = str(self.over.mtu)
-        return values
 
     def facts(self) -> dict[str, object]:
         """The link in the site: speed in b/s, MTU in bytes, round trip in seconds."""
@@ -263,18 +244,16 @@ class PerPairCheck(JobCheck, special=True):
     def worth_another_job(self, measured: set[str], ended: str) -> NodeSet:
         """The ends of the turns without a result, where both can take a job now."""
         able = super().worth_another_job(measured, ended)
-        if not able:
-            return able
-        turns = [self.table.turns[n] for n in self.unmeasured()]
-        ends = nodesets.of(end for turn in turns for end in turn[1:])
+        turns = [self.table.turns[n][1:] for n in self.unmeasured()] if able else []
+        ends = nodesets.of(end for turn in turns for end in turn)
         try:
             dead = unusable(ends, client.node_states(ends)) if ends else {}
         except UserError:
             return nodesets.of()
-        return nodesets.of(
-            end for turn in turns if not set(turn[1:]) & set(dead) for end in turn[1:]
-        )
+        return nodesets.of(end for turn in turns if not {*turn} & {*dead} for end in turn)
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """One line: how many turns gave a value, and how the others ended."""
-        return progress.failed_turns(failed, len(self.table.turns))
+        lost = {(s.node, s.dims["peer"], s.trial) for s in failed if "peer" in s.dims}
+        turns = len(self.table.turns)
+        return f"{len(lost)} measurements failed, in {turns} turns. {progress.failures(failed)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from shutil import get_terminal_size
 from typing import Any
 
@@ -43,84 +43,43 @@ def skipped_lines(skipped: Iterable[tuple[str, BaseException | None]], width: in
 
     A longer line is broken between words.
     """
-    brought: dict[str, list[str]] = {}
-    others: dict[str, list[str]] = {}
+    form = textwrap.TextWrapper(
+        width, initial_indent=INDENT, subsequent_indent=INDENT * 3, break_on_hyphens=False
+    )
+    remedies: dict[str, dict[str, None]] = {}
+    reasons: dict[str, dict[str, None]] = {}
     for check, error in skipped:
-        remedy = getattr(error, "remedy", "")
-        group = brought if remedy else others
-        key = f"{remedy} brings" if remedy else f"{harmless(str(error))}:"
-        names = group.setdefault(key, [])
-        if check not in names:
-            names.append(check)
-    return [
-        line
-        for key, names in [*brought.items(), *others.items()]
-        for line in textwrap.wrap(
-            f"{key} {', '.join(names)}",
-            width,
-            initial_indent=INDENT,
-            subsequent_indent=INDENT * 3,
-            break_on_hyphens=False,
-        )
-    ]
+        if remedy := getattr(error, "remedy", ""):
+            remedies.setdefault(f"{remedy} brings", {})[check] = None
+        else:
+            reasons.setdefault(f"{harmless(str(error))}:", {})[check] = None
+    lines = [f"{key} {', '.join(names)}" for key, names in (remedies | reasons).items()]
+    return [part for line in lines for part in form.wrap(line)]
 
 
 MAX_ITEMS = 3  # nodes, pairs or points in a line
 
 
-def lost_nodes(lost: Mapping[str, str]) -> str:
-    """The nodes that cannot take a job, each with the reason."""
-    return _list([f"{node}: {why}" for node, why in lost.items()])
+def failures(failed: Iterable[Sample]) -> str:
+    """What failed, and how: nodes, pairs, or points by their dimensions."""
+    items = []
+    for sample in failed:
+        dims = [f"{name}={value}" for name, value in sample.dims.items()]
+        trial = [f"trial={sample.trial}"] if sample.trial else []
+        what = sample.node or " ".join([*dims, *trial])
+        if sample.node and "peer" in sample.dims:
+            what = f"{sample.node}>{sample.dims['peer']}"
+        status = "" if sample.status == "generic" else f"{sample.status}: "  # it says nothing
+        items.append(f"{what}: {status}{sample.why}")
+    return shortened(items)
 
 
-def failed_nodes(failed: Sequence[Sample], expected: int) -> str:
-    """How many nodes were measured, and how the others failed."""
-    nodes = len({s.node for s in failed})
-    return f"{expected - nodes} of {expected} nodes measured. {_failures(failed, lambda s: s.node)}"
-
-
-def failed_turns(failed: Sequence[Sample], turns: int) -> str:
-    """How many measurements failed, and how."""
-    lost = {(s.node, s.dims["peer"], s.trial) for s in failed if "peer" in s.dims}
-    return f"{len(lost)} measurements failed, in {turns} turns. {_failures(failed, _pair)}"
-
-
-def failed_points(failed: Sequence[Sample], expected: int) -> str:
-    """How many points were measured, and how the others failed."""
-    points = {(s.trial, tuple(sorted(s.dims.items()))) for s in failed if not s.node}
-    measured = expected - len(points)
-    return f"{measured} of {expected} points measured. {_failures(failed, _point)}"
-
-
-def _failures(failed: Sequence[Sample], name: Callable[[Sample], str]) -> str:
-    return _list([f"{name(sample)}: {_failure(sample)}" for sample in failed])
-
-
-def _failure(sample: Sample) -> str:
-    """The status and the reason; `generic` adds nothing to the reason."""
-    return sample.why if sample.status == "generic" else f"{sample.status}: {sample.why}"
-
-
-def _list(items: Sequence[str]) -> str:
+def shortened(items: Sequence[str]) -> str:
     """The first items, and how many are left out."""
     shown = "; ".join(items[:MAX_ITEMS])
     if len(items) > MAX_ITEMS:
         shown += f"; and {len(items) - MAX_ITEMS} more"
     return harmless(shown)
-
-
-def _pair(sample: Sample) -> str:
-    peer = sample.dims.get("peer", "")
-    if peer:
-        return f"{sample.node}>{peer}"
-    return sample.node or sample.dims.get("link", "")
-
-
-def _point(sample: Sample) -> str:
-    if sample.node:
-        return sample.node
-    dims = " ".join(f"{name}={value}" for name, value in sample.dims.items())
-    return f"{dims} trial={sample.trial}" if sample.trial else dims
 
 
 def points_done(done: int, points: int, seconds: float, failed: int = 0, repeated: int = 0) -> str:

@@ -75,16 +75,6 @@ def provenance_of(found: Mapping[str, Registered], name: str) -> dict[str, str]:
     return {"software_lock": f"{found[name].name}@{found[name].lock}", "spack": found[name].spack}
 
 
-def refuse_difference(system: str, found: Mapping[str, Registered], name: str) -> None:
-    """Raise UserError where an environment is not what its lock file lists."""
-    if name not in found:
-        return
-    if differs := registered.difference(system, found[name]):
-        what = f"differs from its lock file: {differs}"
-        hint = f"Run {registered.mend(found[name].name)}"
-        raise UserError(f"environment {name}", what, hint=hint)
-
-
 def remedy(programs: Iterable[str]) -> str:
     """What would bring one of these programs or features; empty if nothing is known."""
     wanted = sorted(set(programs))

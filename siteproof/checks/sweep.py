@@ -124,14 +124,11 @@ class SweepCheck(JobCheck, Tuning, special=True):
         if not self.sweep_file:
             return every
         sweep, test = self.sweep_file.sweep, self.sweep_file.test
-        values = {name: f"{getattr(self, name)}" for name in caps.NAMES}
-        given = {
-            name: text
-            for name, text in values.items()
-            if text and (text != "0" or name in self.only_caps)
-        }
-        if self.owns_size:
-            given.pop(caps.SIZE, None)
+        given = {name: f"{getattr(self, name)}" for name in caps.NAMES}
+        for name, text in list(given.items()):
+            unset = "" if name in self.only_caps else "0"
+            if text in ("", unset) or name == caps.SIZE and self.owns_size:
+                del given[name]
         try:
             requested = caps.of_options(test, sweep, given)
             self.caps = caps.binding(sweep, every, requested)
@@ -140,29 +137,23 @@ class SweepCheck(JobCheck, Tuning, special=True):
             self.refused = error
             return every
         if not found:
-            limits = caps.in_words(self.caps)
+            what = f"{test} has no point within {caps.in_words(self.caps)}"
             allowed = f"caps that at least one of its {count(len(every), 'point')} meets"
-            self.refused = UserError(
-                f"-S {caps.text(self.caps)}", f"{test} has no point within {limits}", allowed
-            )
+            self.refused = UserError(f"-S {caps.text(self.caps)}", what, allowed)
         return found
 
     def all_points(self) -> dict[int, Point]:
         """Every point, by number, before caps."""
         if self.sweep_file:
-            found = self.sweep_file.points
-        else:
-            standard = [
-                {"tasks": "1", "tasks_per_node": "1", **values} for values in self.standard_points()
-            ]
-            varied = [
-                name
-                for name in dict.fromkeys(n for v in standard for n in v)
-                if name in ("tasks", "tasks_per_node")
-                or len({values.get(name) for values in standard}) > 1
-            ]
-            found = repeated(standard, varied, self.trials_of[self.mode])
-        return dict(enumerate(found, 1))
+            return dict(enumerate(self.sweep_file.points, 1))
+        ranks = {"tasks": "1", "tasks_per_node": "1"}
+        standard = [{**ranks, **values} for values in self.standard_points()]
+        varied = [
+            name
+            for name in dict.fromkeys(n for v in standard for n in v)
+            if name in ranks or len({values.get(name) for values in standard}) > 1
+        ]
+        return dict(enumerate(repeated(standard, varied, self.trials_of[self.mode]), 1))
 
     @property
     def point_limit(self) -> int:
@@ -175,21 +166,13 @@ class SweepCheck(JobCheck, Tuning, special=True):
         """The session that `resume` names; a mistake is reported before the run."""
         active = session.current()
         if not self.sweep_file:
-            self.refused = UserError(
-                "-S resume",
-                f"{type(self).__name__} is not a sweep",
-                hint="'reframe -c sweeps/ -l' lists the sweeps",
-            )
+            what = f"{type(self).__name__} is not a sweep"
+            remedy = "'reframe -c sweeps/ -l' lists the sweeps"
+            self.refused = UserError("-S resume", what, hint=remedy)
             return
+        system, named = active.site.system.system, (self.resume, self.mode, self.caps)
         try:
-            self.resumed = resume.find(
-                active.folder,
-                active.site.system.system,
-                self.sweep_file,
-                self.resume,
-                self.mode,
-                self.caps,
-            )
+            self.resumed = resume.find(active.folder, system, self.sweep_file, *named)
         except UserError as error:  # reported for tests that run, not for all that are listed
             self.refused = error
 
@@ -272,27 +255,17 @@ class SweepCheck(JobCheck, Tuning, special=True):
             self.skip("there is no point to measure")
         self.points = self.fitting(here)
         if not self.points:
-            self.skip(self.too_large(missing_points))
+            least = min(point.nodes for point in missing_points.values())
+            nodes = f"at least {count(least, 'node')}, and there are {self.most_nodes(here)}"
+            if least <= self.most_nodes(here):
+                nodes = "several nodes that share a file system, and this one is local to each node"
+            self.skip(f"{self.current_partition.fullname}: every point needs {nodes}")
         if self.by_points:
             self.time_limit = f"{self.seconds_of(len(self.points))}s"
         chosen = self.nodes_for(max(point.nodes for point in self.points.values()))
         if not chosen:
             self.skip(f"-S nodes={self.nodes}: no such node can take a job now")
         return chosen
-
-    def too_large(self, points: Mapping[int, Point]) -> str:
-        """Why none of these points can be measured here."""
-        least = min((point.nodes for point in points.values()), default=0)
-        most = self.most_nodes(self.current_partition.name)
-        if least <= most:
-            return (
-                f"{self.current_partition.fullname}: every point needs several nodes that share "
-                "a file system, and this one is local to each node"
-            )
-        return (
-            f"{self.current_partition.fullname}: every point needs at least "
-            f"{count(least, 'node')}, and there are {most}"
-        )
 
     def nodes_for(self, count: int) -> NodeSet:
         """The nodes of a job over so many."""
@@ -309,10 +282,9 @@ class SweepCheck(JobCheck, Tuning, special=True):
         outside = not self.allocated and not within
         bad = unusable(selected, states, outside=outside) if states else {}
         bad |= {n: why for n, why in session.current().blind.items() if n in selected}
-        able = sorted(
-            (node for node in selected if node not in bad),
-            key=lambda node: not (states and states[node].state.idle),
-        )
+        able = [node for node in selected if node not in bad]
+        if states:
+            able.sort(key=lambda node: not states[node].state.idle)
         # Points take them in this order: the walk is on the first that Slurm has.
         self.in_order = list(nodesets.of(self.of_one_role(able, count)[:count]))
         if not any(point.nodes <= len(self.in_order) for point in self.points.values()):
@@ -344,15 +316,12 @@ class SweepCheck(JobCheck, Tuning, special=True):
         if self.sweep_file:  # the file may change: the samples show whether all points are there
             inventory = self.inventory_of(self.current_partition.name)
             most = 1 if self.where.scheduler == LOCAL else len(inventory)
-            out = [
-                number for number, point in self.within.items() if not self.may_measure(point, most)
-            ]
-            fitting = len(self.within) - len(out)
-            plan.provenance = {**plan.provenance, "points": str(fitting)}
+            out = [f"{n}" for n, point in self.within.items() if not self.may_measure(point, most)]
+            plan.provenance["points"] = str(len(self.within) - len(out))
             if out:
-                plan.provenance["left_out"] = str(RangeSet.fromlist([str(n) for n in out]))
+                plan.provenance["left_out"] = str(RangeSet.fromlist(out))
         if self.resumed:
-            plan.provenance = {**plan.provenance, "resumes": self.resumed.session}
+            plan.provenance["resumes"] = self.resumed.session
         return plan
 
     # ---- the job
@@ -370,20 +339,15 @@ class SweepCheck(JobCheck, Tuning, special=True):
         self.job.launcher = getlauncher("local")()
         if not self.allocated:
             self.job.options = [f"--nodelist={nodes}", f"--nodes={len(nodes)}", "--no-requeue"]
-            self.queue_after()
-
-    def queue_after(self) -> None:
-        """After the job of another partition: both might measure one file system."""
-        if before := [(job, limit) for job, limit in _submitted if job not in self.plan.jobs]:
-            job, limit = before[-1]
-            self.job.options.append(f"--dependency=afterany:{job}")
-            self.max_pending_time = f"{QUEUED + int(limit)}s"
+            # After the job of another partition: both might measure one file system.
+            for job, limit in [one for one in _submitted if one[0] not in self.plan.jobs][-1:]:
+                self.job.options.append(f"--dependency=afterany:{job}")
+                self.max_pending_time = f"{QUEUED + int(limit)}s"
 
     def remember_job(self) -> None:
         """As every job, with its nodes; the next job starts after it."""
         nodes = [self.plan.provenance.get("nodes", ""), str(self.nodes_of_job)]
-        of_jobs = "; ".join(filter(None, nodes))
-        self.plan.provenance = {**self.plan.provenance, "nodes": of_jobs}
+        self.plan.provenance["nodes"] = "; ".join(filter(None, nodes))
         super().remember_job()
         if self.in_batch:
             _submitted.append((str(self.job.jobid), self.seconds()))
@@ -438,19 +402,15 @@ class SweepCheck(JobCheck, Tuning, special=True):
         try:
             done = len(of_system.measured(stage, self.points))
             if done > before:
-                stages.collect_so_far(
-                    stage, session.current().folder / "perflogs", self.plan, self.known
-                )
+                stages.collect_so_far(stage, files.perflogs(), self.plan, self.known)
         except (OSError, files.Unread):
             return
         if len(self.known) > before:
             failed = sum(point.status != "ok" for point in self.known.values())
             repeated = sum(REPEATED in point.conditions for point in self.known.values())
             seconds = now - (self.began or self.plan.started)
-            done_so_far = progress.points_done(
-                len(self.known), len(self.points), seconds, failed, repeated
-            )
-            getlogger().info(f"{self.display_name}: {done_so_far}")
+            counts = len(self.known), len(self.points), seconds, failed, repeated
+            getlogger().info(f"{self.display_name}: {progress.points_done(*counts)}")
 
     def progress(self, measured: set[str]) -> str:
         """Nothing: `collect_so_far` prints it."""
@@ -464,16 +424,16 @@ class SweepCheck(JobCheck, Tuning, special=True):
         if not (ended.startswith("NODE_FAIL") or self.watcher.dead or self.blocked):
             return none  # the walk has ended by itself, with its reason
         there = of_system.measured(Path(self.stagedir), self.points)
-        left = [p for n, p in self.points.items() if folder_of(n) not in there]
+        left = [p.nodes for n, p in self.points.items() if folder_of(n) not in there]
         try:
-            nodes = self.nodes_for(max(point.nodes for point in left))
+            nodes = self.nodes_for(max(left))
         except UserError:  # a controller that restarts
             return none
         able = [n for n in self.in_order if n in nodes and n not in self.watcher.dead]
-        if any(point.nodes <= len(able) for point in left):
-            return nodesets.of(able)
-        return none
+        return nodesets.of(able) if min(left) <= len(able) else none
 
     def parts_missing(self, failed: Sequence[Sample]) -> str:
         """One line: how many points gave a value, and how the others ended."""
-        return progress.failed_points(failed, len(self.points))
+        points = {(s.trial, tuple(sorted(s.dims.items()))) for s in failed if not s.node}
+        measured = f"{len(self.points) - len(points)} of {len(self.points)} points measured"
+        return f"{measured}. {progress.failures(failed)}"

@@ -7,10 +7,10 @@ if their clocks differ by SKEW.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 
 from ClusterShell.NodeSet import NodeSet
 
@@ -56,14 +56,10 @@ class Timetable:
             for pair in together
         ]
 
-    @property
+    @cached_property
     def ends(self) -> NodeSet:
         """All nodes that take part."""
-        return nodesets.of(sorted(self._ends))
-
-    @cached_property
-    def _ends(self) -> set[str]:
-        return pairs.ends(self.rounds)
+        return nodesets.of(sorted(pairs.ends(self.rounds)))
 
     @property
     def at_once(self) -> int:
@@ -78,7 +74,7 @@ class Timetable:
     @property
     def launch(self) -> int:
         """Seconds until every node walks the timetable."""
-        return LAUNCH + len(self._ends) // A_SECOND
+        return LAUNCH + len(self.ends) // A_SECOND
 
     @property
     def length(self) -> int:
@@ -101,11 +97,10 @@ class Timetable:
             by_round.setdefault(self._round_of[turn], []).append(turn)
         lines = []
         for number, together in enumerate(by_round.values()):
-            clients_of: Counter[str] = Counter()  # each server's, so far in this round
+            ports: dict[str, count[int]] = {}  # each server's, that are free in this round
             for turn in together:
                 _, client, server = self.turns[turn]
-                port = FIRST_PORT + PORTS * clients_of[server]
-                clients_of[server] += 1
+                port = next(ports.setdefault(server, count(FIRST_PORT, PORTS)))
                 lines.append(f"{number} {name(turn)} {client} {server} {port} {address(server)}")
         return lines
 
@@ -147,40 +142,30 @@ def rounds(
     if spec in ("all", nodesets.MISSING):
         return laid
     if selection.needs_states(spec):
-        idle = _idle(laid, states)
-        return idle if spec == "idle" else _of_first_clients(idle, selection.count_of(spec))
-    return _among(laid, selection.select(spec, site.system.inventory, {}), pattern)
-
-
-def _idle(laid: Rounds, states: Mapping[str, Node] | None) -> list[list[Pair]]:
-    """The pairs of which both nodes are idle."""
-
-    def is_idle(pair: Pair) -> bool:
-        return not states or all(end in states and states[end].state.idle for end in pair)
-
-    kept = _kept(laid, is_idle)
-    if not kept:
-        raise UserError(selection.OPTION, "no pair has two idle nodes", "all")
-    return kept
-
-
-def _of_first_clients(laid: Rounds, count: int) -> list[list[Pair]]:
-    clients = list(dict.fromkeys(client for together in laid for client, _ in together))
-    if not 0 < count <= len(clients):
-        what = f"{count} clients requested, {len(clients)} have an idle pair"
-        raise UserError(selection.OPTION, what, f"all, idle, 1 to {len(clients)}, or a node set")
-    first = set(clients[:count])
-    return _kept(laid, lambda pair: pair[0] in first)
-
-
-def _among(laid: Rounds, chosen: NodeSet, pattern: str) -> list[list[Pair]]:
-    """The pairs of chosen nodes; a client brings its server along where each has one."""
+        return _idle(laid, spec, states)
+    chosen = selection.select(spec, site.system.inventory, {})
     by_client, names = pattern in ("star", "together"), set(chosen)
     kept = _kept(laid, lambda pair: pair[0] in names and (by_client or pair[1] in names))
     if not kept:
         ends = nodesets.of(sorted(pairs.ends(laid)))
         raise UserError(selection.OPTION, f"{chosen} has no pair of this link", str(ends))
     return kept
+
+
+def _idle(laid: Rounds, spec: str, states: Mapping[str, Node] | None) -> list[list[Pair]]:
+    """The pairs of which both nodes are idle, of a count those of the first so many clients."""
+    idle = {n for n in pairs.ends(laid) if not states or n in states and states[n].state.idle}
+    kept = _kept(laid, idle.issuperset)
+    if not kept:
+        raise UserError(selection.OPTION, "no pair has two idle nodes", "all")
+    if spec == "idle":
+        return kept
+    clients = list(dict.fromkeys(client for together in kept for client, _ in together))
+    wanted = selection.count_of(spec)
+    if not 0 < wanted <= len(clients):
+        what = f"{wanted} clients requested, {len(clients)} have an idle pair"
+        raise UserError(selection.OPTION, what, f"all, idle, 1 to {len(clients)}, or a node set")
+    return _kept(kept, lambda pair: pair[0] in clients[:wanted])
 
 
 def _kept(laid: Rounds, wanted: Callable[[Pair], bool]) -> list[list[Pair]]:

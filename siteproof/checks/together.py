@@ -49,7 +49,7 @@ class TogetherCheck(SweepCheck, special=True):
         own = {name: below & nodes for name, below in there.items()}
         named = " ".join(f"{name}={below}" for name, below in own.items() if below)
         if named:
-            plan.provenance = {**plan.provenance, SWITCHES: named}
+            plan.provenance[SWITCHES] = named
         return plan
 
     def settings(self) -> dict[str, str]:

@@ -52,14 +52,8 @@ class Tuning(rfm.RegressionTestPlugin):
         stage = Path(self.stagedir)
         for script in SCRIPTS:
             shutil.copy(ON_NODE / script, stage / script)
-        every = list(
-            dict.fromkeys(
-                name
-                for point in self.points.values()
-                for name in point.values
-                if name.startswith(KNOB)
-            )
-        )
+        named = [name for point in self.points.values() for name in point.values]
+        every = [name for name in dict.fromkeys(named) if name.startswith(KNOB)]
         numbers = combinations(self.points)
         each = {number: self.points[point].knobs for point, number in reversed(numbers.items())}
         lines = knobs.lines([each[number] for number in sorted(each)], every)
@@ -68,10 +62,7 @@ class Tuning(rfm.RegressionTestPlugin):
     @run_before("sanity")
     def wait_for_restored(self) -> None:
         """The nodes of a cancelled job restore their knobs while the job has already ended."""
-        deadline = time.monotonic() + PATIENCE
-        while (
-            self.turns_knobs
-            and knobs.not_restored(Path(self.stagedir))
-            and time.monotonic() < deadline
-        ):
+        for _ in range(PATIENCE):
+            if not (self.turns_knobs and knobs.not_restored(Path(self.stagedir))):
+                break
             time.sleep(1)

@@ -8,16 +8,18 @@ from siteproof.checks.job import JobCheck
 from siteproof.errors import UserError
 
 
-@rows(
-    "submitted, broken, expected", [(False, True, False), (True, True, True), (True, False, True)]
-)
-def test_what_a_node_puts_in_the_way_costs_the_second_job_and_no_more(submitted, broken, expected):
-    check = SimpleNamespace(plan=SimpleNamespace(jobs=["1"]), display_name="Stream")
+@rows("submitted", [False, True])
+def test_what_a_node_puts_in_the_way_costs_the_second_job_and_no_more(submitted):
+    check = SimpleNamespace(
+        plan=SimpleNamespace(jobs=["1"]),
+        display_name="Stream",
+        job=SimpleNamespace(jobid=1),
+        watcher=SimpleNamespace(remaining=lambda: 60.0),
+    )
 
-    def submit_again(_nodes):
-        check.plan.jobs += ["2"] * submitted
-        if broken:
-            raise UserError("settings", "not written: something there is not a regular file")
+    def write_work(missing):
+        check.plan.jobs += ["2"] * (submitted and missing)
+        raise UserError("settings", "not written: something there is not a regular file")
 
-    check.submit_again = submit_again
-    assert JobCheck.could_submit_again(check, "n1") is expected
+    check.write_work = write_work
+    assert JobCheck.submit_again(check, "n1") is submitted

@@ -7,7 +7,7 @@ import pytest
 from rows import rows
 
 from siteproof.checks import budget
-from siteproof.checks.progress import failed_points, points_done
+from siteproof.checks.progress import failures, points_done
 from siteproof.checks.settings import of_sweeps
 from siteproof.record.samples import Header, Sample
 
@@ -43,8 +43,8 @@ def test_failed_points_are_told_by_their_axes():
         for n in (1, 2)
         for t in (1, 2)
     ]
-    assert failed_points(failed, 10) == (
-        "6 of 10 points measured. tasks=1 trial=1: timeout: hung; tasks=1 trial=2: timeout: hung; "
+    assert failures(failed) == (
+        "tasks=1 trial=1: timeout: hung; tasks=1 trial=2: timeout: hung; "
         "tasks=2 trial=1: timeout: hung; and 1 more"
     )
 
