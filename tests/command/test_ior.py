@@ -375,13 +375,13 @@ def test_the_rates_of_write_and_read_count_and_have_no_dimension():
 
 @pytest.mark.parametrize(("phase", "count"), [("write", 10), ("read", 10), ("verify", 10)])
 def test_less_than_all_of_it_is_no_figure(phase, count):
-    with pytest.raises(OutputError, match=f"{phase} of") as error:
+    with pytest.raises(OutputError, match=f"bytes of {phase}") as error:
         derived(readings(**{phase: count}))
     assert error.value.status == "invalid"
 
 
 def test_without_a_comparison_there_is_no_figure():
-    with pytest.raises(OutputError, match="verify of nothing"):
+    with pytest.raises(OutputError, match="bytes of verify: none"):
         derived([r for r in readings() if r.metric != "verified_bytes"])
 
 

@@ -6,12 +6,12 @@ Of a mix: what the nodes moved while all of them ran, and how much slower each o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from statistics import median
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from siteproof.collect.derive import Derived, Measured, cpu, must_be
 from siteproof.errors import OutputError
@@ -101,20 +101,13 @@ def scaling(given: Measured) -> Derived:
         readings, conditions = cpu.hpl(given)
         tasks = int(conditions["p"]) * int(conditions["q"])
     else:
-        readings, tasks = given.readings, int(conditions.pop("tasks", "0"))
-        known = {**facts, "solved": _solved(given)}
-        must_be_known(readings, conditions, known)
-        readings = [reading for reading in readings if reading.metric in OF_SPEED]
+        tasks, solved = int(conditions.pop("tasks", "0")), cast("dict[str, str]", facts["solved"])
+        if "atoms" in solved:  # of each node's part
+            solved = {**solved, "atoms": str(int(solved["atoms"]) * _parts(given))}
+        must_be_known(given.readings, conditions, {**facts, "solved": solved})
+        readings = [reading for reading in given.readings if reading.metric in OF_SPEED]
     must_be("tasks", tasks, facts["tasks"])
     return [*readings, *energy], conditions
-
-
-def _solved(given: Measured) -> dict[str, str]:
-    """What must have been solved: the atoms of so many nodes, or as the check of it alone."""
-    solved = dict(cast("Mapping[str, str]", given.facts["solved"]))
-    if "atoms" in solved:
-        solved["atoms"] = str(int(solved["atoms"]) * _parts(given))
-    return solved
 
 
 def _parts(given: Measured) -> int:
@@ -129,9 +122,8 @@ def _own(given: Measured, seconds: Decimal) -> list[Reading]:
     if prints := given.fact("prints", ""):
         found.append(Reading("printed", _figure("prints", text, prints), "count"))
     else:
-        found.append(
-            Reading("speed", values.rate("speed", 3600 * _parts(given), seconds), "problems/h")
-        )
+        speed = values.rate("speed", 3600 * _parts(given), seconds)
+        found.append(Reading("speed", speed, "problems/h"))
     if result := given.fact("result", ""):
         found.append(Reading("result", _figure("result", text, result), "x"))
     return found
@@ -145,11 +137,6 @@ class Ran:
     end: float
     nodes: frozenset[str]
     figure: Decimal | None = None  # what it prints; of several nodes each by itself the lowest
-
-    @property
-    def seconds(self) -> float:
-        """From its first start to its last end."""
-        return self.end - self.begin
 
 
 def workload(given: Measured) -> Derived:
@@ -178,7 +165,6 @@ def workload(given: Measured) -> Derived:
             f"at least {SHORTEST} s are needed",
             "invalid",
         )
-    found = _counted(given)
     every = {node for ran in mix.values() for node in ran.nodes}
     readings = [
         Reading("nodes", Decimal(len(every)), "nodes"),
@@ -186,15 +172,23 @@ def workload(given: Measured) -> Derived:
     ]
     for name, ran in mix.items():
         readings += _of_application(name, alone[name], ran)
-    readings += _rates("", found, lambda n: (n.storage, n.stored), begin, end)
-    readings += _rates("network_", found, lambda n: (n.network, n.carried), begin, end)
-    readings += _moved("moved", found, lambda n: (n.storage, n.stored), mix)
-    readings += _moved("network_moved", found, lambda n: (n.network, n.carried), mix)
+    for prefix, of_nodes in _counted(given).items():
+        readings += _rates(prefix, of_nodes, begin, end)
+        readings += _moved(f"{prefix}moved", of_nodes, mix)
     conditions = {k: v for k, v in given.conditions.items() if k != "program"}
     return readings, conditions
 
 
-Counter = Callable[[Node], tuple[str, list[int]]]  # what it is of, and its values
+class _Counter(NamedTuple):
+    """A counter that a node has read. of: what it is of, which several nodes may share."""
+
+    node: Node
+    of: str
+    bytes_at: list[int]
+
+    def moved(self, begin: int, end: int) -> Mapping[int, float]:
+        """Bytes by second."""
+        return counters.of_each_second(self.node.times, self.bytes_at, begin, end)
 
 
 def _must_be_right(run: Execution, programs: Mapping[str, Mapping[str, object]]) -> None:
@@ -259,37 +253,31 @@ def _ran(
 
 def _of_application(name: str, alone: Ran, mix: Ran) -> list[Reading]:
     dims = {"application": name}
-    slowdown = Decimal(f"{mix.seconds / alone.seconds:.4f}")
-    return [
-        Reading("slowdown", slowdown, "x", dims),
-        Reading("time_alone", Decimal(f"{alone.seconds:.2f}"), "s", dims),
-        Reading("time_mix", Decimal(f"{mix.seconds:.2f}"), "s", dims),
-        *(
-            Reading(metric, ran.figure, "count", dims)
-            for metric, ran in (("printed_alone", alone), ("printed_mix", mix))
-            if ran.figure is not None
-        ),
-    ]
+    slowdown = (mix.end - mix.begin) / (alone.end - alone.begin)
+    found = [Reading("slowdown", Decimal(f"{slowdown:.4f}"), "x", dims)]
+    for phase, ran in (("alone", alone), ("mix", mix)):
+        seconds = Decimal(f"{ran.end - ran.begin:.2f}")
+        found.append(Reading(f"time_{phase}", seconds, "s", dims))
+        if ran.figure is not None:
+            found.append(Reading(f"printed_{phase}", ran.figure, "count", dims))
+    return found
 
 
-def _counted(given: Measured) -> list[Node]:
-    """The nodes' counters. Raises OutputError."""
-    found = [run for run in given.raw.runs if run.dims.get("program") == COUNTERS]
-    return counters.nodes(values.only("workload", "outputs of the counters", found).stdout)
+def _counted(given: Measured) -> dict[str, list[_Counter]]:
+    """The counters of storage and network that all nodes have. Raises OutputError."""
+    runs = [run for run in given.raw.runs if run.dims.get("program") == COUNTERS]
+    nodes = counters.nodes(values.only("workload", "outputs of the counters", runs).stdout)
+    stored = [_Counter(node, node.storage, node.stored) for node in nodes]
+    carried = [_Counter(node, node.network, node.carried) for node in nodes]
+    each = {"": stored, "network_": carried}
+    return {name: own for name, own in each.items() if all(one.bytes_at for one in own)}
 
 
-def _rates(prefix: str, nodes: list[Node], of: Counter, begin: int, end: int) -> list[Reading]:
-    """Highest second and median of all counters together, in GB/s; nothing without a counter."""
+def _rates(prefix: str, of_nodes: list[_Counter], begin: int, end: int) -> list[Reading]:
+    """Highest second and median of all counters together, in GB/s; one that is shared once."""
     total = dict.fromkeys(range(begin, end), 0.0)
-    seen = set()
-    for node in nodes:
-        counter, bytes_at = of(node)
-        if not bytes_at:
-            return []
-        if counter in seen:
-            continue
-        seen.add(counter)
-        for second, moved in counters.of_each_second(node.times, bytes_at, begin, end).items():
+    for one in {one.of: one for one in reversed(of_nodes)}.values():
+        for second, moved in one.moved(begin, end).items():
             total[second] += moved
     peak, sustained = max(total.values()) / GIGA, median(total.values()) / GIGA
     return [
@@ -298,18 +286,13 @@ def _rates(prefix: str, nodes: list[Node], of: Counter, begin: int, end: int) ->
     ]
 
 
-def _moved(metric: str, nodes: list[Node], of: Counter, mix: Mapping[str, Ran]) -> list[Reading]:
+def _moved(metric: str, of_nodes: list[_Counter], mix: Mapping[str, Ran]) -> list[Reading]:
     """GB of the nodes of each application while it ran; nothing where nodes share a counter."""
-    names = [of(node)[0] for node in nodes]
-    if len(set(names)) != len(names) or not all(of(node)[1] for node in nodes):
+    if len({one.of for one in of_nodes}) < len(of_nodes):
         return []
     found = []
     for name, ran in mix.items():
-        begin, end = int(ran.begin), int(ran.end) + 1
-        moved = sum(
-            sum(counters.of_each_second(node.times, of(node)[1], begin, end).values())
-            for node in nodes
-            if node.name in ran.nodes
-        )
+        own = [one for one in of_nodes if one.node.name in ran.nodes]
+        moved = sum(sum(one.moved(int(ran.begin), int(ran.end) + 1).values()) for one in own)
         found.append(Reading(metric, Decimal(f"{moved / GIGA:.6f}"), "GB", {"application": name}))
     return found

@@ -52,7 +52,11 @@ def hpl(given: Measured) -> Derived:
     if warning := unused_by_blas(conditions, raw.meta.get("flags", "")):
         conditions["blas_warning"] = warning
     if peak := given.fact("peak", ""):
-        readings = [*readings, _share_of_peak(readings, peak, nodes)]
+        rate = next(r for r in readings if r.metric == "gflops")
+        whole = units.parse(peak).to("FLOPS") * nodes
+        share_of_peak = units.convert(Decimal(rate.value), rate.unit, "FLOPS") / whole * 100
+        text = f"{float(share_of_peak):.4f}"
+        readings = [*readings, Reading("share_of_peak", Decimal(text), "%")]
     return readings, conditions
 
 
@@ -83,13 +87,6 @@ def unused_by_blas(conditions: Mapping[str, str], flags: str) -> str:
     if family == "mkl":
         return f"MKL does not use all of this processor: its kernel {rest}"
     return f"The BLAS did not know this processor: its kernel {rest}"
-
-
-def _share_of_peak(readings: list[Reading], peak: str, nodes: int) -> Reading:
-    rate = next(r for r in readings if r.metric == "gflops")
-    whole = units.parse(peak).to("FLOPS") * nodes
-    share = units.convert(Decimal(rate.value), rate.unit, "FLOPS") / whole
-    return Reading("share_of_peak", Decimal(f"{float(share) * 100:.4f}"), "%")
 
 
 def stream(given: Measured) -> Derived:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any, cast
 
 from siteproof.collect.derive import Derived, Measured
-from siteproof.parsers import Reading, lines
+from siteproof.parsers import Reading, count, lines
 from siteproof.parsers import description as fields_of
 from siteproof.parsers import namespace as paths_of
 from siteproof.record import descriptions
@@ -26,39 +28,36 @@ def host_parameters(given: Measured) -> Derived:
     """
     found = {r.metric: comparable(r.metric, str(r.value)) for r in given.readings}
     unreadable = lines.unreadable(given.raw.stdout)
-    parameters = given.facts.get("parameters") or {}
-    assert isinstance(parameters, Mapping)
+    parameters = cast("Mapping[str, Any]", given.facts.get("parameters") or {})
     wrong: dict[str, str] = {}
     by_kind: Counter[str] = Counter()
     for name, rule in parameters.items():
         by_kind[leaf(name)] += 0  # a kind without a mismatch has its count, too
         expected = Expected(**rule)
         if name not in found or not expected.met_by(found[name]):
-            wrong[name] = _mismatch(name, expected, found, unreadable)
+            reasons = (f" ({why})" for key, why in unreadable.items() if name.startswith(key))
+            shown = f"{found.get(name, 'nothing')}{next(reasons, '')}"
+            wrong[name] = f"expected {expected}, found {shown}"
             by_kind[leaf(name)] += 1
+    members = [r for r in given.readings if re.match(r"bond\..*\.members", r.metric)]
     counts = {
         "mismatches": len(wrong),
         "unreadable": len(unreadable),
-        "bond_members_up": bonded(given.readings),
-        **{f"{kind}_mismatches": count for kind, count in sorted(by_kind.items())},
+        "bond_members_up": sum(len(str(r.value).split()) for r in members),
+        **{f"{kind}_mismatches": number for kind, number in sorted(by_kind.items())},
     }
-    readings = [Reading(name, Decimal(count), "count") for name, count in counts.items()]
-    readings += [
-        Reading("mismatch", text, "text", {"parameter": name}) for name, text in wrong.items()
+    readings = [
+        *(count(name, number) for name, number in counts.items()),
+        *_texts("mismatch", wrong),
+        *_texts("not_read", unreadable),
+        *given.readings,
     ]
-    readings += [*not_read(unreadable), *given.readings]
     return readings, {**given.conditions, "parameters": str(len(parameters))}
 
 
 def leaf(name: str) -> str:
     """What kind of parameter it is, whichever interface has it: mtu, rmem_max."""
     return name.rpartition(".")[2].replace("-", "_")
-
-
-def bonded(readings: list[Reading]) -> int:
-    """How many interfaces are up as members of any bond."""
-    members = [r for r in readings if r.metric.startswith("bond.") and ".members" in r.metric]
-    return sum(len(str(r.value).split()) for r in members)
 
 
 def comparable(name: str, text: str) -> str:
@@ -79,15 +78,6 @@ def comparable(name: str, text: str) -> str:
     return " ".join(words)
 
 
-def _mismatch(
-    name: str, expected: Expected, found: Mapping[str, str], unreadable: Mapping[str, str]
-) -> str:
-    """Expected and found value, and why it could not be read. unreadable: by name's beginning."""
-    reasons = [f" ({why})" for key, why in unreadable.items() if why and name.startswith(key)]
-    reason = reasons[0] if reasons else ""
-    return f"expected {expected}, found {found.get(name, 'nothing')}{reason}"
-
-
 def health(given: Measured) -> Derived:
     """Add the counts unreadable and faults, and a text for each value that could not be read.
 
@@ -95,26 +85,25 @@ def health(given: Measured) -> Derived:
     check_dmesg, check_fs_mount_rw), with the errors that the kernel counts itself.
     """
     unreadable = lines.unreadable(given.raw.stdout)
-    counts = [Reading("unreadable", Decimal(len(unreadable)), "count")]
+    counts = [count("unreadable", len(unreadable))]
     known = {r.metric: Decimal(r.value) for r in given.readings if r.unit == "count"}
     if lacking := [name for name in FAULTS if name not in known]:
         unreadable["faults"] = f"{', '.join(lacking)} could not be read"
     else:
         faults = sum(known.get(name, Decimal(0)) for name in (*FAULTS, *ALSO_FAULTS))
-        counts.append(Reading("faults", Decimal(faults), "count"))
-    return [*counts, *given.readings, *not_read(unreadable)], dict(given.conditions)
+        counts.append(count("faults", int(faults)))
+    return [*counts, *given.readings, *_texts("not_read", unreadable)], dict(given.conditions)
 
 
-def not_read(unreadable: dict[str, str]) -> list[Reading]:
-    """A text for each value that a node could not read, with the reason."""
-    return [
-        Reading("not_read", why, "text", {"parameter": name}) for name, why in unreadable.items()
-    ]
+def _texts(metric: str, texts: Mapping[str, str]) -> list[Reading]:
+    """A text by parameter, such as why a node could not read it."""
+    return [Reading(metric, text, "text", {"parameter": name}) for name, text in texts.items()]
 
 
 def lustre(given: Measured) -> Derived:
     """The readings as they are, and why others are missing."""
-    return [*given.readings, *not_read(lines.unreadable(given.raw.stdout))], dict(given.conditions)
+    missing = _texts("not_read", lines.unreadable(given.raw.stdout))
+    return [*given.readings, *missing], dict(given.conditions)
 
 
 def description(given: Measured) -> Derived:
@@ -124,8 +113,8 @@ def description(given: Measured) -> Derived:
     reasons = {f"{descriptions.UNREADABLE}{name}": why for name, why in unreadable.items()}
     given.aside.update(fields | reasons)
     return [
-        Reading("fields", Decimal(len(fields)), "count"),
-        Reading("unreadable", Decimal(len(unreadable)), "count"),
+        count("fields", len(fields)),
+        count("unreadable", len(unreadable)),
         Reading("digest", descriptions.digest(fields), "text"),
     ], dict(given.conditions)
 

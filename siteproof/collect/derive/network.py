@@ -13,10 +13,11 @@ processor in time sends no bursts either.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import takewhile
 from statistics import median
 from typing import cast
 
@@ -25,7 +26,7 @@ from siteproof.analysis.aggregate import together
 from siteproof.analysis.scaling import bandwidth_delay
 from siteproof.collect.derive import Derived, Measured, in_microseconds, must_be
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, ping, values
+from siteproof.parsers import Reading, count, ping, values
 from siteproof.parsers.iperf3 import Interval
 from siteproof.parsers.rdma_ports import ERRORS
 from siteproof.record.pair_units import FROM, TO
@@ -44,7 +45,10 @@ def tcp_bandwidth(given: Measured) -> Derived:
     mtu = given.fact("mtu", conditions.get("mtu", ""))
     speed = Fraction(given.fact("speed", "0"))
     if speed and mtu:
-        most = goodput(speed, _mtu(mtu))
+        size = int(values.number("tcp: mtu", mtu))
+        if size <= HEADERS:
+            raise OutputError(f"tcp: an MTU of {size} bytes holds no segment")
+        most = goodput(speed, size)
         for reading in given.readings:
             if reading.metric == "throughput":
                 share = units.convert(Decimal(reading.value), reading.unit, "b/s") / most
@@ -79,14 +83,6 @@ def goodput(speed: Fraction, mtu: int) -> Fraction:
     return speed * (mtu - HEADERS) / (mtu + AROUND)
 
 
-def _mtu(text: str) -> int:
-    """An MTU that holds a segment, in bytes. Raises OutputError."""
-    size = int(values.number("tcp: mtu", text))
-    if size <= HEADERS:
-        raise OutputError(f"tcp: an MTU of {size} bytes holds no segment")
-    return size
-
-
 def _percent(share: Fraction) -> Decimal:
     return Decimal(f"{float(share) * 100:.2f}")
 
@@ -116,14 +112,10 @@ def latency(given: Measured) -> Derived:
     """
     pings = [run for run in given.raw.runs if run.dims.get("program") == "ping"]
     run = values.only("latency", "runs of ping", pings)
-    found = [
-        replace(
-            in_microseconds(reading),
-            metric="tcp" if reading.dims.get("test") == "tcp_lat" else reading.metric,
-            dims={},
-        )
-        for reading in given.readings
-    ]
+    found = []
+    for reading in map(in_microseconds, given.readings):
+        metric = "tcp" if reading.dims.get("test") == "tcp_lat" else reading.metric
+        found.append(replace(reading, metric=metric, dims={}))
     return found, {**given.conditions, **ping.conditions(run.stdout)}
 
 
@@ -172,10 +164,8 @@ class UdpResult:
     @property
     def conditions(self) -> dict[str, str]:
         """What it was measured with; a window of 0 is the host's default."""
-        found = {key: self.dims[key] for key in OF_A_RUN}
-        if found["window"] == "0":
-            found["window"] = "default"
-        return found
+        window = "default" if self.dims["window"] == "0" else self.dims["window"]
+        return {key: self.dims[key] for key in OF_A_RUN} | {"window": window}
 
     @property
     def sent(self) -> Fraction:
@@ -198,9 +188,8 @@ def by_run(readings: Sequence[Reading]) -> list[UdpResult]:
     return [UdpResult(rows[0].dims, {row.metric: row for row in rows}) for rows in found.values()]
 
 
-def of_all_runs(given: Mapping[str, str]) -> dict[str, str]:
-    """What is true of all runs, whichever program made them."""
-    return {key: given[key] for key in KEPT if key in given}
+def _of_all_runs(given: Measured) -> dict[str, str]:
+    return {key: given.conditions[key] for key in KEPT if key in given.conditions}
 
 
 def of_receiver(runs: Sequence[UdpResult]) -> str:
@@ -219,7 +208,7 @@ def udp_bandwidth(given: Measured) -> Derived:
     """The values of the one run; warnings where an end, and not the network, is the limit."""
     runs = by_run(given.readings)
     run = values.only("udp", "runs", runs)
-    conditions = {**of_all_runs(given.conditions), **run.conditions}
+    conditions = {**_of_all_runs(given), **run.conditions}
     del conditions["burst"]
     if warning := _of_sender(run, conditions, Fraction(given.fact("speed", "0"))):
         conditions["sender_warning"] = warning
@@ -229,11 +218,6 @@ def udp_bandwidth(given: Measured) -> Derived:
     return found, conditions
 
 
-def carried(speed: Fraction, mtu: int, datagram: int) -> Fraction:
-    """The b/s of UDP's payload that Ethernet of that speed carries, one datagram a packet."""
-    return speed * datagram / (mtu + AROUND)
-
-
 def _of_sender(run: UdpResult, conditions: Mapping[str, str], speed: Fraction) -> str:
     """Set if less was sent than the link carries, or may have been."""
     busy = run.share("cpu_sender") >= BUSY
@@ -241,7 +225,8 @@ def _of_sender(run: UdpResult, conditions: Mapping[str, str], speed: Fraction) -
         return SENDER_MAY_BE if busy else ""
     mtu = int(values.positive("udp: mtu", conditions["mtu"]))
     datagram = int(values.positive("udp: datagram", conditions["datagram"]))
-    if run.sent >= FILLED * carried(speed, mtu, datagram):
+    carried = speed * datagram / (mtu + AROUND)  # of Ethernet in b/s, a datagram a packet
+    if run.sent >= FILLED * carried:
         return ""
     return SENDER.format(", as its processor was busy" if busy else "")
 
@@ -252,7 +237,7 @@ def udp_burst(given: Measured) -> Derived:
     Raises OutputError: `invalid` where the small or large bursts were not sent as requested.
     """
     runs = by_run(given.readings)
-    conditions = of_all_runs(given.conditions)
+    conditions = _of_all_runs(given)
     conditions["rate"] = f"{REQUESTED_MBPS} Mb/s"
     found = []
     for kind in ("small", "large"):
@@ -264,16 +249,26 @@ def udp_burst(given: Measured) -> Derived:
             raise OutputError(_wrong_rate(run), "invalid")
         found.append(replace(run.readings["loss"], metric=f"loss_{kind}", dims=run.conditions))
     ladder = [run for run in runs if run.dims["kind"] in ("large", "step")]
-    tried = _until_off_rate(ladder)
+    largest, warning = _climbed(ladder)
     bound = given.conditions.get("burst_bound", "")
-    if len(tried) < len(ladder):
-        conditions["burst_warning"] = _wrong_rate(ladder[len(tried)])
-        bound = tried[-1].dims["burst"]
+    if warning:
+        conditions["burst_warning"], bound = warning, largest
     if not bound.isdecimal():
         raise OutputError(f"udp: burst_bound '{bound}' is not a whole number of packets")
     if warning := of_receiver(runs):
         conditions["receiver_warning"] = warning
-    return [*found, _largest(tried, bound)], conditions
+    # A value that equals its bound only shows that nothing was lost so far.
+    dims = {key: ladder[0].conditions[key] for key in ("datagram", "window")}
+    dims["burst_bound"] = bound
+    found.append(Reading("largest_lossless", Decimal(largest), "packets", dims))
+    return found, conditions
+
+
+def _climbed(ladder: Sequence[UdpResult]) -> tuple[str, str]:
+    """The largest burst before the first loss; and why no larger one counts, if not for a loss."""
+    good = list(takewhile(lambda run: _at_requested_rate(run) and run.share("loss") == 0, ladder))
+    largest, after = good[-1].dims["burst"] if good else "0", ladder[len(good) :]
+    return largest, _wrong_rate(after[0]) if after and not _at_requested_rate(after[0]) else ""
 
 
 def _at_requested_rate(run: UdpResult) -> bool:
@@ -283,32 +278,6 @@ def _at_requested_rate(run: UdpResult) -> bool:
 def _wrong_rate(run: UdpResult) -> str:
     rate = f"{float(run.sent / 10**6):.1f} Mb/s, expected {REQUESTED_MBPS} Mb/s"
     return f"bursts of {run.dims['burst']} packets were sent at {rate}"
-
-
-def _until_off_rate(ladder: Sequence[UdpResult]) -> Sequence[UdpResult]:
-    """The bursts before the first that could not be sent as requested, or up to the first loss."""
-    for number, run in enumerate(ladder):
-        if not _at_requested_rate(run):
-            return ladder[:number]
-        if run.share("loss") > 0:
-            break
-    return ladder
-
-
-def _largest(ladder: Sequence[UdpResult], bound: str) -> Reading:
-    """The largest of ever larger bursts before the first loss; 0 where the first lost something.
-
-    bound: the largest that would have been tried. A value that equals it only shows that nothing
-    was lost so far.
-    """
-    largest = "0"
-    for run in ladder:
-        if run.share("loss") > 0:
-            break
-        largest = run.dims["burst"]
-    conditions = ladder[0].conditions
-    dims = {"datagram": conditions["datagram"], "window": conditions["window"]}
-    return Reading("largest_lossless", Decimal(largest), "packets", {**dims, "burst_bound": bound})
 
 
 _RANK = re.compile(r"^rank ([0-9]{1,9}) on (\S{1,200})$", re.MULTILINE)
@@ -366,11 +335,9 @@ def message_sweep(given: Measured) -> Derived:
         raise OutputError(f"two ranks on {len(nodes)} nodes, expected {needed}", "invalid")
     for run in given.raw.runs:
         must_run_on(run.stdout, nodes[0], nodes[needed - 1])
-    return [
-        Reading(r.metric, r.value, r.unit, {"size": r.dims["size"]})
-        for r in map(in_microseconds, given.readings)
-        if r.metric in MESSAGES
-    ], conditions
+    each = [in_microseconds(reading) for reading in given.readings]
+    found = [replace(r, dims={"size": r.dims["size"]}) for r in each if r.metric in MESSAGES]
+    return found, conditions
 
 
 def collectives(given: Measured) -> Derived:
@@ -398,14 +365,12 @@ def congestion(given: Measured) -> Derived:
     bandwidth_ratio."""
     readings, conditions = collectives(given)
     values_at = {(r.metric, r.dims.get("load")): Decimal(r.value) for r in readings}
-    ratios = [
-        Reading(
-            f"{name}_ratio", values.quotient(values_at[name, "yes"], values_at[name, "no"]), "x"
-        )
-        for name in ("latency", "latency_p99", "bandwidth")
-        if (name, "yes") in values_at and (name, "no") in values_at
-    ]
-    return [*readings, *ratios], conditions
+    for name in ("latency", "latency_p99", "bandwidth"):
+        loaded, alone = values_at.get((name, "yes")), values_at.get((name, "no"))
+        if loaded is not None and alone is not None:
+            ratio = values.quotient(loaded, alone)
+            readings = [*readings, Reading(f"{name}_ratio", ratio, "x")]
+    return readings, conditions
 
 
 def bisection(given: Measured) -> Derived:
@@ -447,43 +412,39 @@ def rdma_ports(given: Measured) -> Derived:
     device without an active port, or that the node lacks, is below its rate.
     """
     stated = cast("Mapping[str, str]", given.facts.get("stated") or {})
-    found = [*given.readings, *_lowest(given.readings)]
-    ports = {r.dims["port"] for r in given.readings if "port" in r.dims}
-    rates = {r.dims["port"]: r for r in given.readings if r.metric == "rate"}
-    limits = {port: limit for port in sorted(ports) if (limit := _stated(stated, port))}
-    below = [port for port, limit in limits.items() if _rate(rates.get(port)) < limit]
-    if limits:
-        found.append(Reading("ports_below", Decimal(len(below)), "count"))
-    absent = {r.dims["port"] for r in given.readings if r.metric == "absent"}
-    for port in below:
-        has = "no such device" if port in absent else "not active"
-        found.append(_below(port, rates.get(port), has, limits[port]))
-    return found, dict(given.conditions)
-
-
-def _lowest(readings: Sequence[Reading]) -> Iterator[Reading]:
+    found = list(given.readings)
     for metric in ("rate", "width"):
-        each = [r for r in readings if r.metric == metric]
-        if each:
-            lowest = min(each, key=_number)
-            yield Reading(f"lowest_{metric}", lowest.value, lowest.unit)
+        if each := [r for r in given.readings if r.metric == metric]:
+            lowest = min(each, key=lambda r: Decimal(r.value))
+            found.append(Reading(f"lowest_{metric}", lowest.value, lowest.unit))
+    there = {r.dims["port"]: r for r in given.readings if r.metric in ("rate", "absent")}
+    ports = sorted({r.dims["port"] for r in given.readings if "port" in r.dims})
+    limits = {port: stated.get(port) or stated.get(port.rpartition("_")[0]) for port in ports}
+    texts = {port: _below(there.get(port), limit) for port, limit in limits.items()}
+    below = [Reading("below", text, "text", {"port": port}) for port, text in texts.items() if text]
+    if any(limits.values()):
+        found.append(count("ports_below", len(below)))
+    return [*found, *below], dict(given.conditions)
 
 
-def _stated(stated: Mapping[str, str], port: str) -> Fraction:
-    """The rate of the port, or of its device."""
-    return Fraction(stated.get(port) or stated.get(port.rpartition("_")[0], "0"))
+def _below(there: Reading | None, limit: str | None) -> str:
+    """The rate of a port, and what is stated of it; empty: it has no less, or none is stated."""
+    has, runs_at = "not active" if there is None else "no such device", Fraction(0)
+    if there and there.metric == "rate":
+        has = f"{there.value} {there.unit}"
+        runs_at = units.convert(Decimal(there.value), there.unit, "b/s")
+    if runs_at >= Fraction(limit or 0):
+        return ""
+    return f"{has}, stated {float(units.convert(Fraction(limit or 0), 'b/s', 'Gb/s')):g} Gb/s"
 
 
-def _rate(reading: Reading | None) -> Fraction:
-    """b/s; 0 for a port that is not active."""
-    return units.convert(_number(reading), reading.unit, "b/s") if reading else Fraction(0)
-
-
-def _below(port: str, reading: Reading | None, has: str, limit: Fraction) -> Reading:
-    """has: what is there where no rate is."""
-    has = f"{reading.value} {reading.unit}" if reading else has
-    gigabits = float(units.convert(limit, "b/s", "Gb/s"))
-    return Reading("below", f"{has}, stated {gigabits:g} Gb/s", "text", {"port": port})
+def _errors(readings: Sequence[Reading]) -> dict[tuple[str, str], int]:
+    """The errors counted, by port and counter."""
+    return {
+        (r.dims["port"], r.dims["counter"]): int(r.value)
+        for r in readings
+        if r.dims.get("counter") in ERRORS
+    }
 
 
 def rdma_write(given: Measured) -> Derived:
@@ -499,36 +460,14 @@ def rdma_write(given: Measured) -> Derived:
         "bandwidth_size": named["bandwidth"].dims["size"],
         "latency_size": named["typical"].dims["size"],
     }
-    before, after = (given.of_phase(phase) for phase in ("before", "after"))
-    if _counted(before) and _counted(after):  # not every device keeps counters
-        grown = _grown(before, after)
-        found.append(Reading("errors_grown", Decimal(sum(map(_number, grown))), "count"))
-        found += grown
+    before, after = (_errors(given.of_phase(phase)) for phase in ("before", "after"))
+    if before and after:  # not every device keeps counters
+        # One that was reset meanwhile did not grow.
+        grown = {at: max(0, number - before.get(at, number)) for at, number in after.items()}
+        found.append(count("errors_grown", sum(grown.values())))
+        found += [
+            Reading("error_grown", Decimal(more), "count", {"port": port, "counter": counter})
+            for (port, counter), more in grown.items()
+            if more
+        ]
     return found, conditions
-
-
-def _counted(readings: Sequence[Reading]) -> bool:
-    return any(r.dims.get("counter") in ERRORS for r in readings)
-
-
-def _grown(before: Sequence[Reading], after: Sequence[Reading]) -> list[Reading]:
-    """The errors that grew, by port and counter; a counter that was reset meanwhile did not."""
-    first = {_key(r): _number(r) for r in before if r.metric == "counter"}
-    found = []
-    for reading in after:
-        if reading.metric != "counter" or reading.dims["counter"] not in ERRORS:
-            continue
-        more = _number(reading) - first.get(_key(reading), _number(reading))
-        if more > 0:
-            port, counter = _key(reading)
-            dims = {"port": port, "counter": counter}
-            found.append(Reading("error_grown", more, "count", dims))
-    return found
-
-
-def _key(reading: Reading) -> tuple[str, str]:
-    return reading.dims["port"], reading.dims["counter"]
-
-
-def _number(reading: Reading) -> Decimal:
-    return Decimal(reading.value)
