@@ -37,18 +37,15 @@ def of_sweep(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
     raw_files = Stage.of(stage)
     nodes = nodesets.parse(job.expected)
     able = len(nodes) - len(job.lost)
-    found = [
-        (
-            NO_NODE,
-            of_point(raw_files, job, number, ended)
-            if raw_files.has(folder_of(number))
-            else no_point(job, point, ended, able),
-        )
-        for number, point in job.points.items()
-    ]
-    # First, as the next user of these nodes needs it most.
     left = {node: why for node, why in knobs.not_restored(stage).items() if node in nodes}
-    return [(node, Outcome(status="invalid", why=why)) for node, why in left.items()] + found
+    # First, as the next user of these nodes needs it most.
+    found = [(node, Outcome(status="invalid", why=why)) for node, why in left.items()]
+    for number, point in job.points.items():
+        if raw_files.has(folder_of(number)):
+            found.append((NO_NODE, of_point(raw_files, job, number, ended)))
+        else:
+            found.append((NO_NODE, no_point(job, point, ended, able)))
+    return found
 
 
 def with_energy(job: Manifest) -> Manifest:
@@ -102,30 +99,23 @@ def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
             raise OutputError(f"{lacking[0]} was not read back", "invalid")
         with_point = replace(job, facts={**job.facts, **point.values})  # what `derive` needs
         conditions, readings, _ = outcome.judge(left, left.runs, with_point)
-        lacks = _lacks(job, readings)
+        known = cast("Mapping[str, str]", job.facts.get(WITHOUT, {}))  # what the job may lack
     except Exception as error:  # an error in one result must not stop the others
-        failed = outcome.reason(error)
-        status = outcome.status_of(failed, left, job, ended)
-        why = f"{failed}{_also_before(left)}"
-        host = _host(left)
-        by = outcome.emulated(job, host)
-        return Outcome(conditions=by, status=status, why=why, host=host, dims=dims)
-    # A run that measures all values of an axis has them as dimensions of its readings.
-    own = {k: v for k, v in dims.items() if k not in tools.OF_ONE_RUN.get(job.check, ())}
-    return Outcome(
-        *(readings, {**point.fixed, **conditions}),
-        host=_host(left),
-        dims=own,
-        origin=proof,
-        lacks=lacks,
-    )
-
-
-def _lacks(job: Manifest, readings: Iterable[Reading]) -> dict[str, str]:
-    """Of the metrics that the job knows it may lack, those that are not there, and why."""
-    known = cast("Mapping[str, str]", job.facts.get(WITHOUT, {}))
+        found = outcome.failed(error, left, job, ended)
+        if end := left.facts.get(outcome.CRASHED, "") if left else "":
+            before = f"the first attempt crashed ({harmless(end)[: cause.TAIL]})"
+            found = replace(found, why=f"{found.why}; {before}")
+        return replace(found, dims=dims)
     there = {reading.metric for reading in readings}
-    return {harmless(name): str(why) for name, why in known.items() if name not in there}
+    return Outcome(
+        readings,
+        {**point.fixed, **conditions},
+        host=left.meta,
+        # A run that measures all values of an axis has them as dimensions of its readings.
+        dims={k: v for k, v in dims.items() if k not in tools.OF_ONE_RUN.get(job.check, ())},
+        origin=proof,
+        lacks={harmless(name): why for name, why in known.items() if name not in there},
+    )
 
 
 def no_point(job: Manifest, point: Point, ended: str, able: int) -> Outcome:
@@ -148,18 +138,8 @@ def no_point(job: Manifest, point: Point, ended: str, able: int) -> Outcome:
     return Outcome(status=samples.INTERRUPTED, why=why, dims=dims)
 
 
-def _also_before(left: raw.Raw | None) -> str:
-    """That this is the second attempt, and how the first one ended; empty: it is the first."""
-    end = left.facts.get(outcome.CRASHED, "") if left else ""
-    return f"; the first attempt crashed ({harmless(end)[: cause.TAIL]})" if end else ""
-
-
 def _dims(point: Point) -> dict[str, str]:
     return {**point.own_dims, **({"trial": str(point.trial)} if point.trial else {})}
-
-
-def _host(left: raw.Raw | None) -> dict[str, str]:
-    return dict(left.meta) if left else {}
 
 
 MAX_NAMED = 3  # failed steps in a reason
@@ -173,7 +153,7 @@ def of_service(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcom
 def _outcomes(stage: Stage, job: Manifest, ended: str) -> list[Outcome]:
     node = nodesets.parse(job.expected)[0]
     if not stage.has(node):
-        return [_no_result(job, node, ended)]
+        return [outcome.without_result(job, node, ended)]
     left = None
     try:
         result = stage.result(node)
@@ -191,20 +171,10 @@ def _outcomes(stage: Stage, job: Manifest, ended: str) -> list[Outcome]:
         for one in each:
             outcome.must_be_short(one.readings, found.conditions)
     except Exception as error:  # an error in one result must not stop the others
-        failed = outcome.reason(error)
-        status = outcome.status_of(failed, left, job, ended)
-        return [Outcome(status=status, why=str(failed), host=dict(left.meta) if left else {})]
+        return [replace(outcome.failed(error, left, job, ended), conditions={})]
+    known = {"ok": found.conditions}
     return [
-        Outcome(
-            one.readings,
-            found.conditions if one.status == "ok" else {},
-            one.status,
-            one.why,
-            left.meta,
-            dims=one.dims,
-            origin=proof,
-            metric=one.metric,
-        )
+        replace(one, conditions=known.get(one.status, {}), host=left.meta, origin=proof)
         for one in each
     ]
 
@@ -250,12 +220,3 @@ def _named(failed: list[Step]) -> str:
     named = [f"{step.name}: {step.why} ({step.status})" for step in failed[:MAX_NAMED]]
     more = len(failed) - len(named)
     return "; ".join(named) + (f"; {more} more" if more > 0 else "")
-
-
-def _no_result(job: Manifest, node: str, ended: str) -> Outcome:
-    """Nothing was left: the node could not take the job, or the job was ended."""
-    if node in job.lost:
-        return Outcome(status=job.fate(node), why=job.lost[node])
-    if ending.at_time_limit(ended):
-        return Outcome(status="timeout", why="no result when the job reached its time limit")
-    return Outcome(status=samples.INTERRUPTED, why=f"left no result (job {ended or 'ended'})")

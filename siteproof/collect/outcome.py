@@ -157,6 +157,29 @@ def steered(meta: Mapping[str, str]) -> dict[str, str]:
     return {key: meta[key][:LONGEST_VARIABLE] for key in names[:MAX_VARIABLES]}
 
 
+def without_result(job: Manifest, node: str, ended: str) -> Outcome:
+    """Nothing was left: the node could not take the job, or the job was ended."""
+    if node in job.lost:
+        return Outcome(status=job.fate(node), why=job.lost[node])
+    if ending.at_time_limit(ended):
+        return Outcome(status="timeout", why="no result when the job reached its time limit")
+    return Outcome(status=samples.INTERRUPTED, why=f"left no result (job {ended or 'ended'})")
+
+
+def failed(
+    error: Exception,
+    left: Raw | None,
+    job: Manifest,
+    ended: str,
+    meta: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Of a result without a value. meta: the node's own account, where the rest was not read."""
+    host = dict(left.meta if left else meta or {})
+    wrong = reason(error)
+    status = status_of(wrong, left, job, ended, [host.get("exit", "")])
+    return Outcome(conditions=emulated(job, host), status=status, why=str(wrong), host=host)
+
+
 def status_of(
     error: OutputError, left: Raw | None, job: Manifest, ended: str, codes: Iterable[object] = ()
 ) -> str:
@@ -208,9 +231,6 @@ def parse(run: Execution, left: Raw, job: Manifest) -> tuple[dict[str, str], lis
     """Conditions and readings of one run, with its dimensions. Raises OutputError."""
     parser, text = _parser(run, left, job)
     dims = {key: value for key, value in run.dims.items() if key != "program"}
-    trial = dims.get("trial", "0")
-    if not (trial.isascii() and trial.isdigit() and len(trial) <= MAX_DIGITS):
-        raise OutputError(f"{program_of(run, left)}: trial '{trial[:20]}' is not a whole number")
     try:
         found: list[Reading] = parser.parse(text)
     except OutputError as error:
@@ -236,11 +256,8 @@ def intervals(run: Execution, left: Raw, job: Manifest) -> list[Interval]:
     """The data that one run moved in each interval. Raises OutputError if the tool prints none."""
     parser, text = _parser(run, left, job)
     if not hasattr(parser, "intervals"):
-        raise OutputError(
-            f"{program_of(run, left)} does not print how much it moved when, so pairs "
-            "cannot be added up",
-            "tool_missing",
-        )
+        what = "does not print how much it moved when, so pairs cannot be added up"
+        raise OutputError(f"{program_of(run, left)} {what}", "tool_missing")
     found: list[Interval] = parser.intervals(text)
     return found
 

@@ -5,12 +5,12 @@ Every expected node has samples: its readings, or the reason why it has none.
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -82,16 +82,17 @@ def of_nodes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
     """The outcome of every node of a job."""
     raw_files, nodes = Stage.of(stage), expected(job)
     there = {node for node in nodes if raw_files.has(node)}
-    alone = len(nodes) - len(job.lost) <= 1
-    return [
-        (
-            node,
-            read_node(raw_files, job, node, ended)
-            if node in there
-            else _no_result(raw_files, job, node, ended, others=bool(there) or alone),
-        )
-        for node in nodes
-    ]
+    others = bool(there) or len(nodes) - len(job.lost) <= 1
+    reported = _ends(raw_files) if len(there) < len(nodes) else {}
+    found = []
+    for node in nodes:
+        if node in there:
+            found.append((node, read_node(raw_files, job, node, ended)))
+        else:
+            began = any(raw_files.has(f".{node}.{attempt}") for attempt in ATTEMPTS)
+            died = ending.without_result(reported.get(node), began, ended, job.check)
+            found.append((node, _no_result(job, node, ended, died, others=others)))
+    return found
 
 
 def expected(job: Manifest) -> list[str]:
@@ -124,10 +125,7 @@ def read_node(stage: Stage, job: Manifest, node: str, ended: str) -> Outcome:
         outcome.must_have_worked(left, job)
         conditions, readings, aside = outcome.judge(left, left.runs, job)
     except Exception as error:  # an error in one result must not stop the others
-        failed = outcome.reason(error)
-        status = outcome.status_of(failed, left, job, ended, [meta.get("exit", "")])
-        by = outcome.emulated(job, meta)
-        return Outcome(conditions=by, status=status, why=str(failed), host=meta)
+        return outcome.failed(error, left, job, ended, meta)
     return Outcome(readings, conditions, host=meta, aside=aside, origin=proof)
 
 
@@ -231,42 +229,30 @@ def _place(dims: Mapping[str, str]) -> dict[str, Any]:
     return {"trial": int(rest.pop("trial", "0")), "dims": rest}
 
 
-def _no_result(stage: Stage, job: Manifest, node: str, ended: str, *, others: bool) -> Outcome:
+def _no_result(
+    job: Manifest, node: str, ended: str, died: OutputError | None, *, others: bool
+) -> Outcome:
     """The outcome of a node without a result.
 
     It is the node's fault if Slurm reports that, or if other nodes have a result. It is not if
     somebody has ended the job (Ctrl-C, scancel, a lost session), or if no node has a result.
     others: others have one, or the job has no other node.
     """
-    reported = _ends(stage).get(node)
-    began = any(stage.has(f".{node}.{attempt}") for attempt in ATTEMPTS)
-    if own := ending.without_result(reported, began, ended, job.check):
-        return Outcome(status=own.status, why=str(own))
-    if node in job.lost:
-        return Outcome(status=job.fate(node), why=job.lost[node])
-    if ending.at_time_limit(ended):
-        return Outcome(status="timeout", why="no result when the job reached its time limit")
-    why = f"left no result (job {ended or 'ended'})"
-    if ending.by_somebody(ended):
-        return Outcome(status=samples.INTERRUPTED, why=why)
+    if died:
+        return Outcome(status=died.status, why=str(died))
+    found = outcome.without_result(job, node, ended)
+    if node in job.lost or ending.at_time_limit(ended) or ending.by_somebody(ended):
+        return found
     if not others:
-        return Outcome(status=samples.INTERRUPTED, why=f"{why}, and neither did any other node")
-    return Outcome(status="node_lost", why=why)
+        return replace(found, why=f"{found.why}, and neither did any other node")
+    return replace(found, status="node_lost")
 
 
 def _ends(stage: Stage) -> Mapping[str, Cause]:
     """srun's report of the ends of tasks in the job's output, by node."""
     path = stage.path / "rfm_job.err"
     try:
-        return _ends_in(path, path.lstat().st_mtime_ns, stage.owner)
-    except OSError:
-        return {}
-
-
-@functools.lru_cache(maxsize=4)  # read once a job, and not once a node
-def _ends_in(path: Path, _changed: int, owner: int) -> Mapping[str, Cause]:
-    try:
-        text = files.read_text(path, below=path.parent, limit=files.OUTPUT, owners={owner})
+        text = files.read_text(path, below=stage.path, limit=files.OUTPUT, owners={stage.owner})
     except files.Unread:
         raise
     except (OSError, UserError):

@@ -347,8 +347,8 @@ def test_a_script_may_deny_its_figures(star):
         ("peer=n9", "a run must not set its peer"),
         ("link=wan", "a run must not set its link"),
         ("node=n9", "a run must not set its node"),
-        ("trial=" + "9" * 5000, f"iperf3: trial '{'9' * 20}' is not a whole number"),
-        ("trial=\u0663", "iperf3: trial '\u0663' is not a whole number"),
+        ("trial=" + "9" * 5000, f"throughput: trial '{'9' * 20}' is not a whole number"),
+        ("trial=\u0663", "throughput: trial '\u0663' is not a whole number"),
         ("program=bash", "measured by 'bash', which no parser of TcpBandwidth reads"),
     ],
 )
