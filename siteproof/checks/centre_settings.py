@@ -294,15 +294,11 @@ def _logging(own: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any
     from reframe.core.settings import site_configuration
 
     [builtin] = site_configuration["logging"]
-    added = {
-        key: [one for one in theirs.get(key, []) if one not in builtin[key] and _is_log(one)]
-        for key in HANDLERS
-    }
-    return {**own, **{key: [*own[key], *added[key]] for key in HANDLERS}}
-
-
-def _is_log(handler: Mapping[str, Any]) -> bool:
-    return handler.get("type") != "stream"
+    joined = dict(own)
+    for key in HANDLERS:
+        added = [one for one in theirs.get(key, []) if one not in builtin[key]]
+        joined[key] = [*own[key], *(one for one in added if one.get("type") != "stream")]
+    return joined
 
 
 def logs_one_record(earlier: Mapping[str, Any]) -> bool:

@@ -56,11 +56,6 @@ class Answer:
     facts: Hardware | None = None
     met: bool = True
 
-    @property
-    def scope(self) -> str:
-        """What the value is of: of units by themselves, or their median or mean."""
-        return self.criterion.scope if self.criterion else ""
-
     def value_in(self, unit: str) -> Fraction:
         """The exact value in a unit."""
         return Fraction(units.convert(self.value, self.sample.unit, unit))
@@ -74,9 +69,8 @@ def check_catalogue(site: Site, check: str, metrics: Iterable[str]) -> None:
     if not listed:
         raise UserError("checks/*/catalogue.yaml", f"no metric of {check}")
     if unknown := sorted(set(metrics) - listed):
-        raise UserError(
-            "checks/*/catalogue.yaml", f"{check} yields {', '.join(unknown)}", sorted(listed)
-        )
+        what = f"{check} yields {', '.join(unknown)}"
+        raise UserError("checks/*/catalogue.yaml", what, sorted(listed))
 
 
 def bounds(site: Site, check: str, role: str) -> dict[str, tuple[float | None, float | None]]:
@@ -112,7 +106,8 @@ def compared(
     measured = [s for s in samples if s.metric == name and s.status == "ok"]
     found: dict[str, list[Answer]] = {metric: []}
     for answer in _answers(site, name, mode, measured):
-        shown = f"{metric}_{answer.scope}" if answer.scope in MIDDLES else metric
+        scope = answer.criterion.scope if answer.criterion else ""
+        shown = f"{metric}_{scope}" if scope in MIDDLES else metric
         found.setdefault(shown, []).append(answer)
     found[metric] = found[metric] or _values(filter(shows, measured))
     return [

@@ -72,18 +72,16 @@ def again(partition: Any, nodes: NodeSet, options: Sequence[str]) -> dict[str, s
 
 def summary(blind: Mapping[str, str]) -> str:
     """What is wrong on which nodes, as node sets."""
-    parts = []
-    for answer, problem in _ANSWERS.items():
-        nodes = nodesets.of(node for node, found in blind.items() if found == answer)
-        if nodes:
-            parts.append(f"{problem} {nodes}")
-    return "; ".join(parts)
+    of_each = {
+        problem: nodesets.of(node for node, found in blind.items() if found == answer)
+        for answer, problem in _ANSWERS.items()
+    }
+    return "; ".join(f"{problem} {nodes}" for problem, nodes in of_each.items() if nodes)
 
 
 def read(text: str, nodes: Iterable[str]) -> dict[str, str]:
     """The first answer of each of these nodes; other lines are ignored."""
-    known = set(nodes)
-    found: dict[str, str] = {}
+    known, found = set(nodes), dict[str, str]()
     for line in text.splitlines():
         node, _, answer = line.strip().partition(" ")
         if node in known and (answer == SEEN or answer in _ANSWERS):
@@ -102,10 +100,8 @@ def _noted(answers: Mapping[str, str]) -> dict[str, str]:
 
 def _words(access: Iterable[str], options: Iterable[str]) -> list[str]:
     """Options of jobs as words of a command line."""
-    found = []
-    for option in access:
-        found += [w for w in shlex.split(option) if not w.startswith(ONLY_SBATCH)]
-    return [*found, *options]
+    words = [word for option in access for word in shlex.split(option)]
+    return [*(word for word in words if not word.startswith(ONLY_SBATCH)), *options]
 
 
 def _ask(nodes: NodeSet, words: Sequence[str]) -> dict[str, str]:
@@ -119,13 +115,8 @@ def _ask(nodes: NodeSet, words: Sequence[str]) -> dict[str, str]:
         folder.mkdir(parents=True)
         (folder / "token").write_text(f"{token}\n", encoding="utf-8")
         script = ["sh", "-c", SCRIPT.read_text(encoding="utf-8"), "sight", str(folder), token]
-        names = set(nodes)
-        done = client.on_each(
-            nodes,
-            [*words, "--job-name=siteproof-sight"],
-            script,
-            lambda text: len(read(text, names)),
-        )
+        named, names = [*words, "--job-name=siteproof-sight"], set(nodes)
+        done = client.on_each(nodes, named, script, lambda text: len(read(text, names)))
         found = read(done.stdout, nodes)
         if not found:
             why = harmless(" ".join(done.stderr.split())[-200:]) or "no answer"

@@ -176,11 +176,6 @@ def refuse_lost_checks(
 def refuse_empty_run(testcases: Sequence[object]) -> None:
     """End the run where the options leave no check to run."""
     if not testcases:
-        refuse(
-            UserError(
-                "nothing to run",
-                "the options select no check",
-                hint="'reframe -c checks/ -l' lists checks, 'reframe -c sweeps/ -l' sweeps; "
-                "use --restore-session without -c",
-            )
-        )
+        remedy = "'reframe -c checks/ -l' lists checks, 'reframe -c sweeps/ -l' sweeps; "
+        remedy += "use --restore-session without -c"
+        refuse(UserError("nothing to run", "the options select no check", hint=remedy))

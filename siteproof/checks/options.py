@@ -91,7 +91,10 @@ def refuse(given: Any, site: Site) -> None:
         if _is_changed(name, getattr(given, name, None)):
             where = _given_by(name, refused, on_command_line)
             raise UserError(where, refused.what, hint=refused.hint)
-    _refuse_partition(given.system or "", site)
+    name, known = (given.system or "").partition(":")[2], site.system.partitions
+    if name and name not in known:
+        what = f"no partition '{name}'{hint(name, known)}"
+        raise UserError(f"--system {given.system}", what, known)
     _refuse_environments(given.prgenv or (), site)
     _refuse_without_value("-S", given.vars)
     _refuse_without_value("-P", given.parameterize)
@@ -118,9 +121,8 @@ def _is_changed(name: str, value: object) -> bool:
 def _given_by(name: str, refused: _Refused, on_command_line: Mapping[str, Any]) -> str:
     """The option, or the variable of the environment where only that gives it."""
     value = on_command_line.get(name)
-    has_option = bool(value)
-    if name == "timestamp":  # the option may have no value
-        has_option = value is not None
+    # The option --timestamp may have no value.
+    has_option = value is not None if name == "timestamp" else bool(value)
     if not has_option and refused.variable in os.environ:
         return refused.variable
     return refused.option
@@ -130,13 +132,6 @@ def _refuse_without_value(option: str, settings: Iterable[str] | None) -> None:
     for setting in settings or ():
         if "=" not in setting:
             raise UserError(f"{option} {setting}", "no value", f"{setting}=VALUE")
-
-
-def _refuse_partition(system: str, site: Site) -> None:
-    name = system.partition(":")[2]
-    known = site.system.partitions
-    if name and name not in known:
-        raise UserError(f"--system {system}", f"no partition '{name}'{hint(name, known)}", known)
 
 
 def _refuse_environments(patterns: Iterable[str], site: Site) -> None:
@@ -197,7 +192,11 @@ def refuse_unknown(
     for setting in given.parameterize or ():
         _refuse_variable("-P", setting.partition("=")[0], names, variables)
     if checks:
-        _refuse_patterns(given, names, checks)
+        shown = names | {check.display_name.replace(" ", "") for check in checks}
+        tags = {tag for check in checks for tag in check.tags}
+        _refuse_unmatched("-n", given.names, shown, "no such check", names)
+        _refuse_unmatched("-x", given.exclude_names, shown, "no such check", names)
+        _refuse_unmatched("-T", given.exclude_tags, tags, "no check has this tag", tags)
 
 
 def _refuse_of_sweep(name: str, checks: Sequence[Any]) -> None:
@@ -228,14 +227,6 @@ def _not_of_sweep(name: str, kind: Any, sweep: Sweep) -> str:
     return ""
 
 
-def _refuse_patterns(given: Any, names: set[str], checks: Sequence[Any]) -> None:
-    shown = names | {check.display_name.replace(" ", "") for check in checks}
-    tags = {tag for check in checks for tag in check.tags}
-    _refuse_unmatched("-n", given.names, shown, "no such check", names)
-    _refuse_unmatched("-x", given.exclude_names, shown, "no such check", names)
-    _refuse_unmatched("-T", given.exclude_tags, tags, "no check has this tag", tags)
-
-
 def _refuse_variable(
     option: str, name: str, names: Iterable[str], variables: Mapping[str, set[str]]
 ) -> None:
@@ -253,7 +244,7 @@ def _refuse_variable(
         raise UserError(where, f"{scope} has no such variable{near}")
 
 
-def _matches(pattern: str, known: Iterable[str]) -> bool:
+def matches(pattern: str, known: Iterable[str]) -> bool:
     """Whether a pattern matches; what is not a plain pattern is left to ReFrame."""
     if pattern.startswith("/") or "@" in pattern:
         return True
@@ -271,6 +262,6 @@ def _refuse_unmatched(
     known: Iterable[str],
 ) -> None:
     for pattern in patterns or ():
-        if not _matches(pattern, among):
+        if not matches(pattern, among):
             near = hint(pattern, known)
             raise UserError(f"{option} {pattern}", f"{what}{near}", sorted(known))

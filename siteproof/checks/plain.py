@@ -19,11 +19,10 @@ from typing import Any
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import installed, nodesets, units
-from siteproof.checks import adapter, loading, session
+from siteproof.checks import adapter, loading, options, session
 from siteproof.errors import UserError, harmless
 from siteproof.record import plain_tests, samples
 from siteproof.record.samples import Header, Sample
-from siteproof.sites import Site
 from siteproof.slurm import client
 
 # Settings of a job that decide its values, and are conditions under ReFrame's own names.
@@ -94,19 +93,12 @@ def report_unfit(wanted: Iterable[str], checks: Iterable[Any]) -> None:
         if name in seen or check.is_fixture() or not is_plain(check) or adapter.fits(check):
             continue
         seen.add(name)
-        if not patterns or any(_matches(pattern, name) for pattern in patterns):
+        if not patterns or any(options.matches(pattern, [name]) for pattern in patterns):
             loading.report(
                 f"{_file(check)}: {name} is not run: no partition and environment of "
                 f"{session.current().site.name} is one of valid_systems {check.valid_systems} with "
                 f"valid_prog_environs {check.valid_prog_environs}"
             )
-
-
-def _matches(pattern: str, name: str) -> bool:
-    try:
-        return re.search(pattern, name) is not None
-    except re.error:
-        return True  # ReFrame's own syntax of names
 
 
 def _file(check: Any) -> str:
@@ -169,11 +161,11 @@ def _conditions(check: Any) -> dict[str, str]:
 
 
 def _references(check: Any) -> dict[str, str]:
-    found = {}
-    for name, (_, value, lower, upper, unit, _) in _values(check).items():
-        if text := plain_tests.reference(value, lower, upper, unit or ""):
-            found[plain_tests.REFERENCE + name] = text
-    return found
+    each = {
+        plain_tests.REFERENCE + name: plain_tests.reference(value, lower, upper, unit or "")
+        for name, (_, value, lower, upper, unit, _) in _values(check).items()
+    }
+    return {name: text for name, text in each.items() if text}
 
 
 def _values(check: Any) -> Mapping[str, tuple[Any, ...]]:
@@ -216,18 +208,12 @@ def _of_value(
     if not number.is_finite() or number and abs(number.adjusted()) > samples.MAX_DIGITS:
         why = f"{number} is not a value that any test prints"
         return Sample(header, node, metric, status="invalid", why=why, dims=dims)
-    if why := _other_unit(session.current().site, metric, unit):
+    entry, known = session.current().site.catalogue.get(metric), unit in units.UNITS
+    if entry and not (known and units.kind(unit) == units.kind(entry.unit)):
+        why = f"its unit is '{unit}', and that of the site's catalogue is {entry.unit}"
         loading.report(f"{metric}: {why}")
         return Sample(header, node, metric, status="parse", why=why, dims=dims)
     return Sample(header, node, metric, number, unit, dims=dims)
-
-
-def _other_unit(site: Site, metric: str, unit: str) -> str:
-    """Why a value cannot be compared with the site's promises; empty if it can."""
-    entry = site.catalogue.get(metric)
-    if entry is None or unit in units.UNITS and units.kind(unit) == units.kind(entry.unit):
-        return ""
-    return f"its unit is '{unit}', and that of the site's catalogue is {entry.unit}"
 
 
 def _failure(task: Any) -> tuple[str, str]:

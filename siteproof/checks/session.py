@@ -170,11 +170,9 @@ def take_place() -> session_numbers.TooHigh | None:
     active = current()
     if active.place:
         return None
+    perflogs, system = active.folder / "perflogs", active.site.system.system
     place, too_high = session_numbers.take(
-        active.folder / "perflogs",
-        active.site.system.system,
-        active.name,
-        continued=active.continued,
+        perflogs, system, active.name, continued=active.continued
     )
     _current = replace(active, place=place)
     return too_high
@@ -215,7 +213,7 @@ def provenance(clone: Path) -> dict[str, str]:
         "reframe": reframe.VERSION,
         "user": files.user(),
         "login": socket.gethostname(),
-        **_slurm(),
+        **({"slurm": version} if (version := client.version()) else {}),  # if Slurm answers
     }
 
 
@@ -227,9 +225,3 @@ def revision(clone: Path) -> str:
     except (OSError, subprocess.SubprocessError):
         return "unknown"
     return answer.stdout.strip()
-
-
-def _slurm() -> dict[str, str]:
-    """Slurm's version, if Slurm answers."""
-    version = client.version()
-    return {"slurm": version} if version else {}

@@ -118,7 +118,9 @@ def hooks(given: Any, site: Site) -> adapter.Hooks:
         all_loaded=partial(all_loaded, given, names),
         before_run=partial(before_run, options.of_jobs(given.job_options)),
         after_run=progress.report_skipped,
-        log_lost=report_full_disk,
+        log_lost=lambda error: loading.report(
+            f"ReFrame's perflogs and log are incomplete: {error.strerror}"
+        ),
         test_ended=partial(plain.keep, options.mode_of(given, site)),
     )
 
@@ -156,11 +158,6 @@ def before_run(job_options: Sequence[str], testcases: Sequence[Any]) -> None:
             f"{too_high.file}: its number is far above the last session's, {too_high.last}; "
             "it does not count"
         )
-
-
-def report_full_disk(error: OSError) -> None:
-    """Report a full disk under ReFrame's own logs in one line, instead of tracebacks."""
-    loading.report(f"ReFrame's perflogs and log are incomplete: {error.strerror}")
 
 
 def of_sweeps(arguments: list[str]) -> bool:
@@ -261,6 +258,7 @@ def build(active: session.Session, *, one_at_a_time: bool = False) -> dict[str, 
     """The configuration as ReFrame's documentation describes it."""
     system = active.site.system
     output = active.folder / "output" / files.user()
+    coloured = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     return {
         "systems": [_system(active, one_at_a_time)],
         "environments": [_environment(name, e) for name, e in system.environments.items()],
@@ -270,7 +268,8 @@ def build(active: session.Session, *, one_at_a_time: bool = False) -> dict[str, 
             {
                 "check_search_recursive": True,
                 "remote_detect": False,
-                "colorize": _has_colour(),
+                "colorize": not os.environ.get("NO_COLOR")
+                and bool(os.environ.get("FORCE_COLOR") or coloured),
                 "use_login_shell": False,
                 # Modules are loaded on the node, in the job: a login node may have others, or none.
                 "resolve_module_conflicts": False,
@@ -286,15 +285,6 @@ def build(active: session.Session, *, one_at_a_time: bool = False) -> dict[str, 
         ],
         "storage": [{"sqlite_db_file": str(output / "results.db")}],
     }
-
-
-def _has_colour() -> bool:
-    """Whether ReFrame's output has colours: on a terminal, as NO_COLOR, FORCE_COLOR, TERM allow."""
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR"):
-        return True
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def _system(active: session.Session, one_at_a_time: bool) -> dict[str, Any]:
@@ -358,7 +348,12 @@ def _jobs(partition: Jobs, hardware: Sequence[Hardware]) -> dict[str, Any]:
         "env_vars": _variables(partition.variables),
         "features": list(partition.features),
         "extras": dict(partition.extras),
-        "devices": [_device(kind, device) for kind, device in devices.items()],
+        "devices": [
+            {"type": kind, "num_devices": device.count}
+            | ({"arch": device.arch} if device.arch else {})
+            | ({"model": device.model} if device.model else {})
+            for kind, device in devices.items()
+        ],
         "resources": [{"name": name, "options": found} for name, found in resources.items()],
         "container_platforms": [
             {"type": kind, "modules": list(p.modules), "env_vars": _variables(p.variables)}
@@ -366,11 +361,6 @@ def _jobs(partition: Jobs, hardware: Sequence[Hardware]) -> dict[str, Any]:
         ],
         **({"time_limit": f"{int(limit.to('s'))}s"} if limit else {}),
     }
-
-
-def _device(kind: str, device: Device) -> dict[str, Any]:
-    known = {"arch": device.arch, "model": device.model}
-    return {"type": kind, "num_devices": device.count, **{k: v for k, v in known.items() if v}}
 
 
 def _variables(variables: Mapping[str, str]) -> list[list[str]]:
@@ -428,11 +418,18 @@ def _quoted(name: str, value: str) -> str:
 
 def _logging(active: session.Session) -> dict[str, Any]:
     log = active.folder / "output" / f"reframe-{files.user()}.log"
+    debug = {
+        "type": "file",
+        "name": str(log),
+        "level": "debug",
+        "append": False,
+        "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
+    }
     return {
         "perflog_multiline": True,
         "handlers": [
             {"type": "stream", "name": "stdout", "level": "info", "format": "%(message)s"},
-            *_log_file(log),
+            *([debug] if os.access(log.parent, os.W_OK) else []),
         ],
         "handlers_perflog": [
             {
@@ -445,18 +442,3 @@ def _logging(active: session.Session) -> dict[str, Any]:
             }
         ],
     }
-
-
-def _log_file(log: Path) -> list[dict[str, Any]]:
-    """ReFrame's debug log, where there is a folder for it."""
-    if not os.access(log.parent, os.W_OK):
-        return []
-    return [
-        {
-            "type": "file",
-            "name": str(log),
-            "level": "debug",
-            "append": False,
-            "format": "[%(asctime)s] %(levelname)s: %(check_info)s: %(message)s",
-        }
-    ]

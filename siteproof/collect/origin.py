@@ -134,8 +134,8 @@ def _must_say(said: str, name: str, node: str, left: Raw, job: Manifest) -> None
     }
     if len(words) != len(parts):
         raise OutputError("the credential does not belong to a result", BROKEN)
-    for (part, wanted), found in zip(parts.items(), words, strict=True):
-        if found != wanted:
+    for part, found in zip(parts, words, strict=True):
+        if found != parts[part]:
             raise OutputError(f"the credential has another {part} than the result", BROKEN)
 
 

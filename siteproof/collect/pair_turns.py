@@ -30,6 +30,7 @@ from siteproof.record.manifest import Manifest
 
 MAX_KINDS = 100
 NO_FAULT_OF_THE_LINK = ("node_lost", samples.INTERRUPTED)
+Runs = Sequence[Execution]
 Kind = tuple[tuple[str, str], ...]  # dimensions that runs of all pairs have in common
 
 
@@ -45,7 +46,7 @@ class Way:
     direction: str
     outcome: Outcome
     left: Raw | None = None
-    runs: Sequence[Execution] = ()
+    runs: Runs = ()
 
     @cached_property
     def kinds(self) -> dict[Kind, Execution]:
@@ -140,16 +141,16 @@ PROGRAM = "cores"  # of runs that are no measurement
 METRIC = "busiest_core"
 
 
-def busiest(client: Sequence[Execution], server: Sequence[Execution], way: str) -> list[Reading]:
+def busiest(client: Runs, server: Runs, way: str) -> list[Reading]:
     """A value, in %, of each run of a direction; or why it has none.
 
     The server has counted all the time: of that, what lies between the client's first and last
     look at its own cores, by the clocks of both.
     """
-    of_server = next((run.stdout for run in server if _counts(run.dims)), "")
+    of_server = next((run.stdout for run in server if run.dims.get("program") == PROGRAM), "")
     found = []
     for run in client:
-        if not _counts(run.dims) or run.dims.get("direction", "") != way:
+        if run.dims.get("program") != PROGRAM or run.dims.get("direction", "") != way:
             continue
         dims = {k: v for k, v in run.dims.items() if k not in ("program", "direction")}
         try:
@@ -165,10 +166,6 @@ def _of_both(client: str, server: str) -> Decimal:
     # Ended with its turn, it may have been about to write a line.
     other = cores.looks(server[: server.rfind("\n") + 1])
     return max(cores.busiest(own), cores.busiest([s for s in other if begin <= s[0] <= end]))
-
-
-def _counts(dims: Mapping[str, str]) -> bool:
-    return dims.get("program") == PROGRAM
 
 
 # A server is ended with its turn; only other codes mean that it could not serve.
@@ -353,21 +350,21 @@ class _Turn:
             ways.setdefault(way, []).append(replace(run, dims=rest))
         return ways or {"": []}
 
-    def _judged(self, left: Raw, runs: Sequence[Execution], way: str) -> Outcome:
+    def _judged(self, left: Raw, runs: Runs, way: str) -> Outcome:
         """One direction: readings of all of its runs, or why there are none."""
         try:
             if self.has_server and self.not_served:  # then it is not known what answered the client
                 raise self.not_served
             conditions, readings, _ = outcome.judge(left, runs, self.job)
             served = self.served.runs if self.served else ()
-            readings = [*readings, *busiest(left.runs, served, way)]
+            also = busiest(left.runs, served, way)
+            outcome.must_be_short(also, {})
+            readings = [*readings, *also]
         except Exception as error:  # an error in one result must not stop the others
             return self._explained(outcome.reason(error), left, runs)
         return Outcome(readings, conditions, host=left.meta, origin=self.proof)
 
-    def _explained(
-        self, error: OutputError, left: Raw | None, runs: Sequence[Execution] = ()
-    ) -> Outcome:
+    def _explained(self, error: OutputError, left: Raw | None, runs: Runs = ()) -> Outcome:
         """A failure, with the server as its cause where the server could not serve."""
         if self.not_served is None or self.not_served is error:
             codes = [run.exit for run in runs]
@@ -376,11 +373,7 @@ class _Turn:
         return Outcome(status=self.not_served.status, why=f"{self.not_served}; {error}")
 
     def _way(
-        self,
-        direction: str,
-        found: Outcome,
-        left: Raw | None = None,
-        runs: Sequence[Execution] = (),
+        self, direction: str, found: Outcome, left: Raw | None = None, runs: Runs = ()
     ) -> tuple[str, Way]:
         """The outcome with its peer and trial, and its sender."""
         ends = self.client, self.server

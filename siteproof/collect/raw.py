@@ -163,7 +163,11 @@ def read(result: Result) -> Raw:
     """A whole result folder. Raises OutputError for a file that is none, and files.Unread."""
     meta, facts = result.meta(), result.pairs("facts")
     stdout, stderr = result.text("stdout"), result.text("stderr")
-    runs, digest = _runs(result), result.digest()
+    found = {int(match[1]): match[0] for match in map(_RUN.fullmatch, result.names()) if match}
+    if len(found) > MAX_RUNS:
+        raise OutputError(f"{len(found)} runs in one result, at most {MAX_RUNS} are read")
+    runs = [_run(result, found[number]) for number in sorted(found)]
+    digest = result.digest()
     origin = ""
     if files.exists(result.folder / "origin"):
         origin = result.text("origin", limit=files.ACCOUNT).strip()
@@ -175,22 +179,12 @@ def whole(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
-def _runs(result: Result) -> list[Execution]:
-    names = result.names()
-    found = {int(match[1]): match[0] for match in map(_RUN.fullmatch, names) if match}
-    if len(found) > MAX_RUNS:
-        raise OutputError(f"{len(found)} runs in one result, at most {MAX_RUNS} are read")
-    return [_run(result, found[number]) for number in sorted(found)]
-
-
 def _run(result: Result, name: str) -> Execution:
     written = ""
     if files.exists(result.folder / name / "exit"):
         written = result.text(name, "exit", limit=files.ACCOUNT).strip()
-    code = int(written) if written.isascii() and written.isdigit() and len(written) < 4 else None
-    return Execution(
-        result.pairs(name, "dims"), code, result.text(name, "stdout"), result.text(name, "stderr")
-    )
+    dims, texts = result.pairs(name, "dims"), (result.text(name, f) for f in ("stdout", "stderr"))
+    return Execution(dims, whole(written), *texts)
 
 
 def _unreadable(name: str, error: OSError | UserError) -> Exception:
