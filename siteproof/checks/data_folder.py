@@ -100,8 +100,8 @@ def _noted(answers: Mapping[str, str]) -> dict[str, str]:
 
 def _words(access: Iterable[str], options: Iterable[str]) -> list[str]:
     """Options of jobs as words of a command line."""
-    words = [word for option in access for word in shlex.split(option)]
-    return [*(word for word in words if not word.startswith(ONLY_SBATCH)), *options]
+    found = [part for option in access for part in shlex.split(option)]
+    return [*(part for part in found if not part.startswith(ONLY_SBATCH)), *options]
 
 
 def _ask(nodes: NodeSet, words: Sequence[str]) -> dict[str, str]:

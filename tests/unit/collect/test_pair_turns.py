@@ -360,6 +360,15 @@ def test_a_run_says_nothing_that_the_timetable_knows_better(tmp_path, dims, why)
     assert star.told()[0] == [("n2", "s1", 0, "parse", why)]
 
 
+def test_a_look_at_the_cores_is_as_bounded_as_a_measurement(tmp_path):
+    star = one_measured(tmp_path)
+    star.server(1)
+    folder = star.client(1, ("", GOOD, 0), ("", "", 0))
+    (folder / "run.2" / "dims").write_text("program=cores\ntrial=x\n")
+    why = "not_read: trial 'x' is not a whole number"
+    assert star.told()[0] == [("n2", "s1", 0, "parse", why)]
+
+
 def test_garbage_in_a_run_is_told_and_costs_that_direction_only(star):
     star.server(1)
     star.client(1, ("out", "\x00\xff garbage {", 0), ("in", BACK, 0))
