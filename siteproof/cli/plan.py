@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
@@ -24,8 +24,8 @@ from siteproof import files, installed, nodesets, sites, units
 from siteproof.answers import required
 from siteproof.checks import selection, timetable
 from siteproof.checks.selection import ALL, NO_FILE_SYSTEM, TOO_FEW, UNSHARED
-from siteproof.cli.records import print_answer, print_rows, print_wrapped
-from siteproof.cli.shared import by_mode, by_system, console, flag, forms, print_text, text_option
+from siteproof.cli.records import Entry, print_answer, print_records, print_rows, print_wrapped
+from siteproof.cli.shared import by_mode, by_system, flag, forms, print_text, text_option
 from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.record.grouped import grouped
 from siteproof.record.samples import Header
@@ -42,14 +42,9 @@ OF_CHUNK = {"chunk", "valid_systems", "roles", "hashcode"} | {
 }
 
 
-NO_LINK = "the site names no links"
-NO_CLOUD = "because the site names no services of kind openstack"
-NO_SLURM = "a pair needs two nodes, and the partition has no Slurm"
 NOTHING_MISSING = "nothing is missing"
-NO_SOFTWARE = "no environment offers its program"
 MAX_LINES = 10  # of the most expensive rows, unless all are wanted: then a plan fits 24 lines
 MAX_REASONS = 4  # why checks do not run, unless all are wanted
-SKIP_CHECKS = ("--skip-system-check", "--skip-prgenv-check")
 
 
 @dataclass(frozen=True)
@@ -89,6 +84,11 @@ class Row:
     def node_hours(self) -> float:
         """All of these for all their time."""
         return len(self.taken) * self.hours
+
+    @property
+    def below(self) -> list[str]:
+        """What is shown below its line."""
+        return [*filter(None, [self.note]), *(f"set by {line}" for line in self.set_by)]
 
     @property
     def document(self) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def plan(options: tuple[str, ...], mode: str, system: str, every: bool, form: st
         return
     given = (("--system", system), ("--mode", mode))
     options = (*(part for option in given if option[1] for part in option), *options)
-    cases = _of_suite(options)
+    cases = _described(options)
     if not cases:
         raise _nothing_selected(options, system)
     if refusal := next(filter(None, (case.get("refusal") for case in cases)), ""):
@@ -171,7 +171,7 @@ def plan(options: tuple[str, ...], mode: str, system: str, every: bool, form: st
     load = functools.cache(sites.load)
     rows = [
         _row(chunks, load(where.partition(":")[0]), where)
-        for where, chunks in _by_check_and_partition(cases)
+        for (where, _), chunks in grouped(_by_check_and_partition(cases)).items()
     ]
     documents = [row.document for row in rows]
     if form == "json":
@@ -203,44 +203,36 @@ def _of_members(whole: Site) -> list[str]:
     return [f"{place}: {', '.join(keys)}" for place, keys in found.items()]
 
 
-def _of_suite(options: Sequence[str]) -> list[Case]:
-    """The checks of this suite that these options select."""
-    return [case for case in _described(options) if "gigabytes" in case]
-
-
 def _nothing_selected(options: Sequence[str], system: str) -> UserError:
     """Which program or role is missing where these options select no check."""
-    cases = _of_suite((*options, *SKIP_CHECKS))
+    nothing = "no check is selected"
+    cases = _described((*options, "--skip-system-check", "--skip-prgenv-check"))
+    if not cases and (of_sweeps := sorted(SWEEPS_ONLY.intersection(options))):
+        nothing += f": {of_sweeps[0]} is measured by sweeps only"
+        return UserError("plan", nothing, hint="'reframe -c sweeps/ -l' lists the sweeps")
     if not cases:
-        return _no_such_check(options)
+        return UserError("plan", nothing, hint="'reframe -c checks/ -l' lists the checks")
     name, software = cases[0]["@class"], cases[0]["software"]
     alike = [case for case in cases if case["@class"] == name]
     site = sites.load(system.partition(":")[0] or sites.recognise())
     places = sorted({f"{site.name}:{place}" for case in alike for place in case["roles"]})
     if ":" in system and system not in places:
-        what = f"no check is selected: {name} measures no role of {system}"
-        return UserError("plan", what, places)
+        return UserError("plan", f"{nothing}: {name} measures no role of {system}", places)
     if not software:
-        what = f"no check is selected: {name} does not run in the environment of -p"
+        what = f"{nothing}: {name} does not run in the environment of -p"
         return UserError("plan", what, hint="'siteproof plan' without -p shows where it runs")
-    what = f"no check is selected: {name} needs an environment that offers {' or '.join(software)}"
+    what = f"{nothing}: {name} needs an environment that offers {' or '.join(software)}"
     known = site.system.environments.items()
     offering = [one for one, has in known if {*software} & {*has.features}]
     hint = "" if offering else "'siteproof build' makes some environments"
     return UserError("plan", what, offering, hint=hint)
 
 
-def _no_such_check(options: Sequence[str]) -> UserError:
-    """No check matches -n, -t and the like, wherever it could run."""
-    if of_sweeps := sorted(name for name in SWEEPS_ONLY if name in options):
-        what = f"no check is selected: {of_sweeps[0]} is measured by sweeps only"
-        return UserError("plan", what, hint="'reframe -c sweeps/ -l' lists the sweeps")
-    hint = "'reframe -c checks/ -l' lists the checks"
-    return UserError("plan", "no check is selected", hint=hint)
-
-
 def _described(options: Sequence[str]) -> list[Case]:
-    """ReFrame's own description of the checks that these options select. Raises UserError."""
+    """ReFrame's own description of the checks of this suite that these options select.
+
+    Raises UserError.
+    """
     reframe = Path(sys.executable).with_name("reframe")
     checks = [] if _names_checks(options) else ["-c", str(installed.SUITE / "checks")]
     catalogue.read()  # here, so that ReFrame's process has it, too
@@ -251,8 +243,7 @@ def _described(options: Sequence[str]) -> list[Case]:
         if line.startswith(OWN):
             click.echo(line, err=True)
     # ReFrame prints its own messages before the JSON document.
-    described: list[Case] = json.loads(out[out.index("[") :])
-    return described
+    return [case for case in json.loads(out[out.index("[") :]) if "gigabytes" in case]
 
 
 def forked(command: list[str]) -> tuple[int, str, str]:
@@ -319,16 +310,14 @@ def _failure(code: int, text: str) -> UserError | UserErrors:
     return UserError("plan", last or f"reframe ended with exit code {code} and no message")
 
 
-def _by_check_and_partition(cases: list[Case]) -> list[tuple[str, list[Case]]]:
-    """SYSTEM:PARTITION and the cases there that differ in their chunk of the nodes only."""
-    found: dict[tuple[str, str], list[Case]] = {}
+def _by_check_and_partition(cases: list[Case]) -> Iterator[tuple[tuple[str, str], Case]]:
+    """Each case by SYSTEM:PARTITION, and by what differs in the chunk of the nodes only."""
     for case in cases:
         alike = {key: value for key, value in case.items() if key not in OF_CHUNK}
         # A sweep or a link has no chunks: each case of it is one of its own.
         name = json.dumps(alike) if case.get("chunk") is not None else case["unique_name"]
         for where in case["valid_systems"]:
-            found.setdefault((where, name), []).append(case)
-    return [(where, chunks) for (where, _), chunks in found.items()]
+            yield (where, name), case
 
 
 def _row(chunks: list[Case], site: Site, where: str) -> Row:
@@ -343,7 +332,8 @@ def _row(chunks: list[Case], site: Site, where: str) -> Row:
     else:
         row = _of_nodes(chunks, site, where)
     if row.nodes and where.partition(":")[2] in case["unoffered"]:
-        return _of(case, where, note=" or ".join(case["software"]), why=NO_SOFTWARE)
+        offered = "no environment offers its program"
+        return _of(case, where, note=" or ".join(case["software"]), why=offered)
     return replace(row, set_by=_set_by(case, site)) if row.nodes else row
 
 
@@ -368,7 +358,11 @@ def _of_nodes(chunks: list[Case], site: Site, where: str) -> Row:
     case, partition = chunks[0], where.partition(":")[2]
     if why := _why_no_node(case, partition):
         return _of(case, where, why=why)
-    jobs = _jobs(case, site, partition)
+    spec, roles = _spec(case, partition), case["roles"][partition]
+    by_number = selection.needs_states(spec)
+    whole = site.having(roles) if by_number else site.nodes_of(partition)
+    selected = selection.select(spec, whole, {})
+    jobs = selection.jobs(selected, [site.expected(role) for role in roles])
     numbers = sorted(one["chunk"] for one in chunks if one["chunk"] < len(jobs))
     names = [name for number in numbers for name in jobs[number]]
     why = "" if names else "no node of it is selected"
@@ -395,15 +389,6 @@ def _why_no_node(case: Case, partition: str) -> str:
     return "" if _spec(case, partition) else NOTHING_MISSING
 
 
-def _jobs(case: Case, site: Site, partition: str) -> list[list[str]]:
-    """The nodes of each job of a check."""
-    spec, roles = _spec(case, partition), case["roles"][partition]
-    by_number = selection.needs_states(spec)
-    whole = site.having(roles) if by_number else site.nodes_of(partition)
-    selected = selection.select(spec, whole, {})
-    return selection.jobs(selected, [site.expected(role) for role in roles])
-
-
 def _spec(case: Case, partition: str) -> str:
     """The nodes that a check is to measure there, where it has found out which are missing."""
     if case["nodes"] == nodesets.MISSING:
@@ -419,27 +404,18 @@ def _of_sweep(case: Case, site: Site, where: str) -> Row:
     nodes, seconds, points, left_out, above_caps, written = case["costs"][where]
     if 1 < case["time_limit"] < seconds:  # a limit of its own; 1 s stands for none
         seconds = case["time_limit"]
-    inventory = site.having(case["roles"][partition])
-    notes = [count(points, "point")] if points else []
-    reason = ""
-    if left_out:
-        reason = _why_left_out(case, site)
-        notes.append(f"{left_out} left out, {reason}" if points else f"{left_out} left out")
-    if points and case.get("largest"):
-        notes.append(case["largest"])
-    if above_caps:
-        notes.append(f"{above_caps} above the caps of -S")
-    if not points and not left_out:
-        reason = _why_no_point(case, site, partition, above_caps)
-    able = [socket.gethostname()] if case["local"] else list(inventory)
-    row = _of(
-        case | {"time_limit": seconds},
-        where,
-        able[:nodes],
-        ", ".join(notes),
-        "" if points else reason.removeprefix("because "),
-    )
-    return replace(row, gigabytes=written / 1e9)
+    why = _why_left_out(case, site) if left_out else _why_no_point(case, site, partition)
+    if above_caps and not left_out:
+        why = "no point of it is within the caps"
+    notes = [f"{left_out} left out"] if left_out else []
+    if points:
+        of_points = [count(points, "point"), *(f"{note}, {why}" for note in notes)]
+        notes, why = [*of_points, case.get("largest", "")], ""
+    notes += [f"{above_caps} above the caps of -S"] if above_caps else []
+    able = [socket.gethostname()] if case["local"] else list(site.having(case["roles"][partition]))
+    note = ", ".join(filter(None, notes))
+    row = _of(case | {"time_limit": seconds}, where, able[:nodes], note, why)
+    return replace(row, why=row.why.removeprefix("because "), gigabytes=written / 1e9)
 
 
 def _why_left_out(case: Case, site: Site) -> str:
@@ -447,39 +423,32 @@ def _why_left_out(case: Case, site: Site) -> str:
     if not case.get("fs", "none"):
         return NO_FILE_SYSTEM
     if not case.get("service", "none"):
-        return NO_CLOUD
+        return "because the site names no services of kind openstack"
     file_system = site.system.file_systems.get(case.get("fs") or "")
     return TOO_FEW if file_system is None or file_system.shared else UNSHARED
 
 
-def _why_no_point(case: Case, site: Site, partition: str, above_caps: int) -> str:
-    """No point is within the caps, the check has none here, all have been measured, or the
-    partition forbids its knobs."""
-    if above_caps:
-        return "no point of it is within the caps"
+def _why_no_point(case: Case, site: Site, partition: str) -> str:
+    """The check has none here, all have been measured, or the partition forbids its knobs."""
     if case["answered"]:
         return NOTHING_MISSING
-    if case["walk"] == ALL:  # of a check, not of a file in sweeps/
-        return (
-            "no point is missing"
-            if case.get("resume")
-            else "the site states nothing for it to measure"
-        )
-    if site.partition(partition).tuning:
-        return "no point is missing"
-    untuned = f"{partition} has no 'tuning: true' in system.yaml"
-    if case.get("resume"):
-        return f"no point is missing, or {untuned}"
-    return f"the sweep changes settings of nodes, and {untuned}"
+    is_check = case["walk"] == ALL  # and not of a file in sweeps/
+    measured = "no point is missing"
+    if is_check and not case.get("resume"):
+        return "the site states nothing for it to measure"
+    if is_check or site.partition(partition).tuning:
+        return measured
+    before = f"{measured}, or" if case.get("resume") else "the sweep changes settings of nodes, and"
+    return f"{before} {partition} has no 'tuning: true' in system.yaml"
 
 
 def _of_pairs(case: Case, site: Site, where: str) -> Row:
     """The nodes of a link's pairs; how many rounds they take, or why there is none."""
     link = site.system.links.get(case["link"])
     if link is None:
-        return _of(case, where, why=NO_LINK)
+        return _of(case, where, why="the site names no links")
     if site.partition(link.partition).scheduler == "local":
-        return _of(case, where, why=NO_SLURM)
+        return _of(case, where, why="a pair needs two nodes, and the partition has no Slurm")
     spec = _spec(case, link.partition)
     if not spec:
         return _of(case, where, why=NOTHING_MISSING)
@@ -488,12 +457,10 @@ def _of_pairs(case: Case, site: Site, where: str) -> Row:
         rounds = timetable.rounds(site, link, case["pattern"], spec, "plan", light=light, most=most)
     except UserError as error:
         return _of(case, where, why=f"{error}".rstrip("."))
-    trials = case["trials"]
-    repeated = f", {trials} times over" if trials > 1 else ""
-    note = (
-        f"{count(pairs.count(rounds), 'pair')} in {count(len(rounds), 'round')} "
-        f"({case['pattern']}){repeated}"
-    )
+    note = f"{count(pairs.count(rounds), 'pair')} in {count(len(rounds), 'round')}"
+    note += f" ({case['pattern']})"
+    if case["trials"] > 1:
+        note += f", {case['trials']} times over"
     ends = sorted(pairs.ends(rounds))
     return _of(case, where, ends, note, "" if ends else NOTHING_MISSING)
 
@@ -547,7 +514,7 @@ def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
     """As many of the first ones as MAX_LINES hold: each with its note, below its nodes."""
     lines, places = 0, set[str]()
     for number, row in enumerate(rows):
-        lines += 1 + bool(row.note) + len(row.set_by) + (row.place not in places)
+        lines += 1 + len(row.below) + (row.place not in places)
         places.add(row.place)
         if lines > MAX_LINES:
             return rows[:number]
@@ -556,25 +523,19 @@ def _fitting(rows: Sequence[Row]) -> Sequence[Row]:
 
 def _print_rows(rows: Sequence[Row]) -> None:
     """A line a row, below the partition and nodes that it shares with others."""
-    width = console().width
-    places = grouped((row.place, row) for row in rows)
-    names = max((len(row.check) for row in rows), default=0)
-    for place, there in places.items():
-        print_wrapped(place)
+    records = []
+    for place, there in grouped((row.place, row) for row in rows).items():
+        records.append(Entry([place]))
         for row in there:
             cells = [
-                f"  {row.check:{names}}",
-                f"{row.jobs:>3} job{'s' if row.jobs > 1 else ' '}",
-                f"{60 * row.hours:>5.0f} min",
-                f"{row.node_hours:>7.1f} node-hours",
+                f"  {row.check}",
+                count(row.jobs, "job"),
+                f"{60 * row.hours:>3.0f} min",
+                f"{row.node_hours:>5.1f} node-hours",
                 f"{round(row.gigabytes, 2):g} GB" if row.gigabytes else "",
             ]
-            line = "  ".join(cells).rstrip()
-            short = f"{line}  {row.note}".rstrip()
-            print_wrapped(short if len(short) <= width else line)
-            if row.note and len(short) > width:
-                print_wrapped(f"    {row.note}")
-            print_wrapped(*(f"    set by {line}" for line in row.set_by))
+            records.append(Entry(cells, row.below))
+    print_records(records)
 
 
 def _print_idle(rows: Sequence[Row], *, every: bool) -> None:
