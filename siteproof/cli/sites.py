@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -17,7 +16,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from siteproof import files, nodesets
-from siteproof.cli.records import print_answer, print_rows, print_unapplied, print_wrapped
+from siteproof.cli import records
+from siteproof.cli.records import print_answer, print_unapplied, print_wrapped
 from siteproof.cli.shared import applies, by_system, flag, forms, print_text, repeated, text_option
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.porting import grouping, lay_out, new_site, one_node
@@ -89,15 +89,19 @@ def sites(ctx: click.Context, /, form: str, **lists: bool) -> None:
     siteproof sites --features --json
     siteproof sites new NAME --help
     """
-    chosen = [LISTS[name] for name, wanted in lists.items() if wanted]
+    chosen = [name for name, wanted in lists.items() if wanted]
     if form and (len(chosen) > 1 or ctx.invoked_subcommand):
         raise UserError(f"--{form}", "goes with one list")
     if form:
-        print_rows(*(chosen[0].rows if chosen else _sites)(), form)
-    else:
-        for one in chosen:
-            one.show(one.rows())
-    if form or chosen:
+        records.print_rows(*(LISTS[chosen[0]] if chosen else _sites)(), form)
+        ctx.exit()
+    for name in chosen:
+        columns, rows = LISTS[name]()
+        if name == "keys":
+            _print_keys(rows)
+        else:
+            records.print_table(records.table(columns, rows))
+    if chosen:
         ctx.exit()
     if ctx.invoked_subcommand is None:
         _list(names(), detailed=False)
@@ -111,7 +115,10 @@ def show(name: str) -> None:
 
 
 def _list(chosen: list[str], *, detailed: bool) -> None:
-    here = _here()
+    try:
+        here = recognise()
+    except UserError as error:
+        here = str(error)
     for site_name in chosen:
         site, documents = examine(site_name)
         if site is None:
@@ -122,16 +129,10 @@ def _list(chosen: list[str], *, detailed: bool) -> None:
     if not chosen:
         click.echo(f"no site in {folder()}: SITEPROOF_SITES names the folder of sites")
         raise SystemExit(ExitCode.USAGE)
-    print_answer(f"this machine: {here}", _next(chosen, here, detailed=detailed))
-
-
-def _next(chosen: Sequence[str], here: str, *, detailed: bool) -> str:
-    """The next command: one site, preferably of this machine; of one its plan or mistakes."""
-    shown = chosen[0] if detailed or here not in chosen else here
-    following = ["sites", shown]
+    following = f"sites {here if here in chosen else chosen[0]}"
     if detailed:
-        following = ["plan", "--system", shown] if examine(shown)[0] else ["lint", shown]
-    return shlex.join(["siteproof", *following])
+        following = f"{'plan' if examine(chosen[0])[0] else 'lint'} --system {chosen[0]}"
+    print_answer(f"this machine: {here}", f"siteproof {following}")
 
 
 def _sites() -> Rows:
@@ -160,20 +161,12 @@ def _features() -> Rows:
 
 
 def _tools() -> Rows:
-    rows = [(name, tool.sentence, f"Check: {tool.check}.") for name, tool in TOOLS.items()]
+    rows = [(name, tool.sentence, tool.check) for name, tool in TOOLS.items()]
     return ("tool", "description", "check"), rows
-
-
-def _statuses() -> Rows:
-    return ("status", "description"), list(MEANINGS.items())
 
 
 def _places() -> Rows:
     return ("below", "path", "description", "written by", "may be deleted"), manual.places()
-
-
-def _variables() -> Rows:
-    return ("variable", "description"), list(manual.variables().items())
 
 
 def of_slurm(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -233,7 +226,9 @@ def new(
     found = listed(nodes, partitions, cluster)
     grouped = grouping.group(found.nodes, found.partitions)
     if not grouped.roles:
-        raise no_role(grouped, "sites new")
+        left = "; ".join(f"{nodes}: {why}" for why, nodes in grouped.left_out.items())
+        hint = "List them while they are there, and in a partition"
+        raise UserError("sites new", f"no node is left for a role; {left[:300]}", hint=hint)
     given_options = {"account": account, "qos": qos}
     options = {key: f"--{key}={_word(key, text)}" for key, text in given_options.items() if text}
     described = _described(grouped, looked_at)
@@ -262,20 +257,17 @@ def new(
         print_new(name, *lay_out.write(name, texts), grouped)
         return
     click.echo(texts["system.yaml"], nl=False)
-    roles = count(len(grouped.roles), "role")
-    print_unapplied(context, roles, err=True)
+    print_unapplied(context, count(len(grouped.roles), "role"), err=True)
 
 
 def _modules_system(given: str | None) -> str:
     """What loads modules, as stated or as this shell has it. Raises UserError if neither is."""
-    if given:
-        return given
-    if "LMOD_VERSION" in os.environ:
-        return "lmod"
-    if "MODULES_CMD" in os.environ:
-        return "envmod"
-    what = "this shell has neither Lmod nor Environment Modules"
-    raise UserError("--modules", what, hint="Add '--modules-system lmod' or 'envmod'")
+    of_shell = {"LMOD_VERSION": "lmod", "MODULES_CMD": "envmod"}
+    found = given or next((of_shell[name] for name in of_shell if name in os.environ), "")
+    if not found:
+        what = "this shell has neither Lmod nor Environment Modules"
+        raise UserError("--modules", what, hint="Add '--modules-system lmod' or 'envmod'")
+    return found
 
 
 def _offers(path: Path, grouped: grouping.Grouped) -> list[new_site.Offer]:
@@ -339,17 +331,8 @@ def _live() -> tuple[str, str]:
     try:
         return client.configured()
     except UserError as error:
-        hint = (
-            "Without Slurm here, give what scontrol printed there: --nodes FILE --partitions FILE"
-        )
-        raise UserError(error.where, error.what.partition("; it is")[0], hint=hint) from None
-
-
-def no_role(grouped: grouping.Grouped, where: str) -> UserError:
-    """Why there is nothing to write. where: the command."""
-    left = "; ".join(f"{nodes}: {why}" for why, nodes in grouped.left_out.items())
-    hint = "List them while they are there, and in a partition"
-    return UserError(where, f"no node is left for a role; {left[:300]}", hint=hint)
+        hint = "Or give what scontrol printed elsewhere: --nodes FILE --partitions FILE"
+        raise UserError(error.where, error.what, hint=hint) from None
 
 
 def _described(
@@ -361,7 +344,7 @@ def _described(
         node, equals, path = text.partition("=")
         role = next((one for one in grouped.roles if node in one.nodes), None)
         if not equals or role is None:
-            what = f"'{node[:40]}' is not a node of a partition" if equals else "no file"
+            what = f"'{node[:40]}' is not a node of a partition, with a file"
             raise UserError(f"--node {text[:60]}", what, "NODE=FILE")
         if known := found.get(role.hardware):
             what = f"{known.name}, which is given, too, has the same hardware"
@@ -375,25 +358,16 @@ def print_new(
 ) -> None:
     """What was written: roles, nodes that were left out, gaps, and the next command."""
     for one in grouped.roles:
+        reached = f"{count(len(one.nodes), 'node')}, {one.nodes}, by partition {one.partition}"
         others = f"; also in {', '.join(one.others)}" if one.others else ""
-        nodes = f"{count(len(one.nodes), 'node')}, {one.nodes}"
         asked = f"; it asks for {', '.join(one.restricted)}" if one.restricted else ""
-        print_text(f"{one.name}  {nodes}, by partition {one.partition}{others}{asked}")
+        print_text(f"{one.name}  {reached}{others}{asked}")
     for why, nodes in grouped.left_out.items():
         print_text(f"left out, {why}: {count(len(nodes), 'node')}, {nodes}")
     gaps = [gap for document in documents for gap in document.listed_gaps()]
     print_text(*map(str, gaps), title="gap: ")
-    following = f"siteproof lint --system {name}" if gaps else f"siteproof plan --system {name}"
     answer = f"{target}: {count(len(grouped.roles), 'role')}, {count(len(gaps), 'gap')}"
-    print_answer(answer, following)
-
-
-def _here() -> str:
-    """The site of this machine, or the reason why there is none."""
-    try:
-        return recognise()
-    except UserError as error:
-        return str(error)
+    print_answer(answer, f"siteproof {'lint' if gaps else 'plan'} --system {name}")
 
 
 def _summary(site: Site, *, detailed: bool) -> list[str]:
@@ -437,10 +411,10 @@ def axes() -> dict[str, list[Key]]:
     }
 
 
-def _print_keys(listed: Rows) -> None:
-    for part, rows in groupby(listed[1], itemgetter(0)):
+def _print_keys(rows: Sequence[tuple[str, ...]]) -> None:
+    for part, of_part in groupby(rows, itemgetter(0)):
         click.echo(part)
-        for _, key, required, sentence, choices in rows:
+        for _, key, required, sentence, choices in of_part:
             click.echo(f"  {key}{' (*)' if required else ''}")
             words = f" One of: {choices}." if choices else ""
             click.echo(textwrap.indent(textwrap.fill(sentence + words, WIDTH - 6), " " * 6))
@@ -448,35 +422,12 @@ def _print_keys(listed: Rows) -> None:
     click.echo("Choose NAME and ID yourself; keys with (*) are required")
 
 
-def _print_metrics(listed: Rows) -> None:
-    for name, unit, better, description in listed[1]:
-        print_wrapped(f"{name}  {', '.join(filter(None, (unit, better)))}", f"      {description}")
-
-
-def _print_places(listed: Rows) -> None:
-    for below, path, what, writer, deletable in listed[1]:
-        print_wrapped(f"{below}: {path}  {what}")
-        print_wrapped(f"      written by {writer}; may be deleted: {deletable}")
-
-
-def _print_named(listed: Rows) -> None:
-    for name, *cells in listed[1]:
-        print_wrapped(f"{name}  {' '.join(cells)}")
-
-
-class Listed(NamedTuple):
-    """One of the lists: its rows, and how a person reads them."""
-
-    rows: Callable[[], Rows]
-    show: Callable[[Rows], None] = _print_named
-
-
-LISTS = {
-    "keys": Listed(_keys, _print_keys),
-    "metrics": Listed(_metrics, _print_metrics),
-    "features": Listed(_features),
-    "tools": Listed(_tools),
-    "statuses": Listed(_statuses),
-    "places": Listed(_places, _print_places),
-    "variables": Listed(_variables),
+LISTS: dict[str, Callable[[], Rows]] = {
+    "keys": _keys,
+    "metrics": _metrics,
+    "features": _features,
+    "tools": _tools,
+    "statuses": lambda: (("status", "description"), list(MEANINGS.items())),
+    "places": _places,
+    "variables": lambda: (("variable", "description"), list(manual.variables().items())),
 }
