@@ -26,12 +26,7 @@ MAX_LINES = 40  # of each kind
 
 @click.command()
 @shared.which_system
-@shared.text_option(
-    "--metric",
-    "METRIC",
-    "Only this metric; without it, headline metrics and those with a baseline.",
-    shell_complete=shared.by_metric,
-)
+@shared.metric_option("Only this metric; without it, headline metrics and those with a baseline.")
 @shared.text_option("--since", "TIME", "Only values since TIME: 30d, 12w, 2026-11-21 (UTC).")
 @shared.applies("Change baselines.yaml")
 @click.pass_context

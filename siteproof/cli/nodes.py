@@ -34,12 +34,7 @@ RANKED = ("node", "state", "value", "fleet's median", "deficit", "z", "own histo
 
 @click.command()
 @shared.which_answers
-@shared.text_option(
-    "--metric",
-    "METRIC",
-    "Show the values of METRIC, the worst nodes first.",
-    shell_complete=shared.by_metric,
-)
+@shared.metric_option("Show the values of METRIC, the worst nodes first.")
 @shared.forms(documents.Nodes)
 @shared.flag("--untested", "Print only the nodes that lack a value, as a set.")
 def nodes(

@@ -160,6 +160,11 @@ def repeated(names: str, metavar: str, about: str) -> Callable[..., Any]:
     return click.option(*names.split(), multiple=True, metavar=metavar, help=about)
 
 
+def metric_option(about: str) -> Callable[..., Any]:
+    """--metric: of which metric."""
+    return text_option("--metric", "METRIC", about, shell_complete=by_metric)
+
+
 which_system = text_option(
     "--system",
     "NAME",

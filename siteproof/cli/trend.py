@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import click
@@ -25,14 +26,8 @@ from siteproof.record.finding import Finding
 from siteproof.record.series import alike
 from siteproof.sites import Site
 from siteproof.trend import Alert, Line, Survey
-from siteproof.trend.alerts import (
-    AckFile,
-    Rhythm,
-    acknowledge,
-    acknowledgements,
-    as_record,
-    standing,
-)
+from siteproof.trend import alerts as acks
+from siteproof.trend.alerts import AckFile, Rhythm
 from siteproof.trend.gaps import Sensitivity
 from siteproof.units import count
 from siteproof.wording import trends as wording
@@ -40,14 +35,17 @@ from siteproof.wording.amounts import number
 from siteproof.wording.findings import full, fulls
 from siteproof.wording.in_bounds_unit import shown_in
 
-_why = shared.text_option("--why", "TEXT", "The reason, required: it is kept with the change.")
-_who = shared.text_option("--by who", "NAME", "Who acknowledges; without it, you.")
-_ids = click.argument("ids", metavar="ID...", nargs=-1, required=True)
-
 
 def _of_changes(command: Callable[..., Any]) -> Callable[..., Any]:
     """What acknowledging and its withdrawal take: ID..., --system, --why and --by."""
-    for option in (click.pass_context, _who, _why, shared.which_system, _ids):
+    about = "The reason, required: it is kept with the change."
+    for option in (
+        click.pass_context,
+        shared.text_option("--by who", "NAME", "Who acknowledges; without it, you."),
+        shared.text_option("--why", "TEXT", about),
+        shared.which_system,
+        click.argument("ids", metavar="ID...", nargs=-1, required=True),
+    ):
         command = option(command)
     return command
 
@@ -89,7 +87,7 @@ class Trends(Answer):
 @click.group(invoke_without_command=True)
 @shared.which_system
 @shared.text_option("--since", "TIME", "Only changes since TIME: 12h, 7d, 2026-11-21 (UTC).")
-@shared.text_option("--metric", "METRIC", "Only this metric.", shell_complete=shared.by_metric)
+@shared.metric_option("Only this metric.")
 @shared.text_option("--node", "NODE", "Only series of this node.", shell_complete=shared.by_node)
 @shared.flag("--sensitivity", "Show how small a change could have been found.")
 @shared.flag("--all whole", "Show every change, and what was not judged.")
@@ -131,7 +129,9 @@ def trend(
     now = datetime.now(UTC)
     start = campaign.since(since, now) if since else None
     with opened(system) as (site, h):
-        _must_be_known(site, h, metric, node)
+        # A link has no sample of its own, nor has the system.
+        nodes = [] if node in {"", *site.system.links, site.name} else [node]
+        Wanted(metrics=[metric] if metric else [], nodes=nodes).must_be_known(h)
         with shared.bar("looking") as progress:
             seen = trends.survey(site, h, since=start, metric=metric, node=node, progress=progress)
     code = exit_code(seen)
@@ -140,7 +140,7 @@ def trend(
     elif sensitivity:
         show_sensitivity(site, seen, form)
     elif form == "plain":
-        changes = [alert for part in _parts(seen) for alert in part] + seen.acknowledged
+        changes = [*chain(*_parts(seen)), *seen.acknowledged]
         records.print_plain(wording.COLUMNS, [wording.plain(site, alert) for alert in changes])
     else:
         show(site, seen, {"--since": since, "--node": node}, whole=whole)
@@ -160,7 +160,7 @@ def ack(context: click.Context, ids: tuple[str, ...], system: str, why: str, who
     shared.must_give("trend ack", {"--why": why})
     with opened(system or context.obj) as (site, h):
         seen = trends.survey(site, h)
-    alerts = [_find(seen, name, acknowledged=False) for name in ids]
+    alerts = [_find([*seen.all], name, seen.acknowledged) for name in ids]
     _keep(site, alerts, "acknowledged", who, why)
 
 
@@ -174,19 +174,15 @@ def unack(context: click.Context, ids: tuple[str, ...], system: str, why: str, w
     """
     shared.must_give("trend unack", {"--why": why})
     site = shared.site_of(system or context.obj)
-    known = standing(acknowledgements(files.perflogs(), site.system.system))
-    alerts = [_find(Survey(acknowledged=known), name, acknowledged=True) for name in ids]
-    _keep(site, alerts, "taken back", who, why, takes_back=True)
+    known = acks.standing(acks.acknowledgements(files.perflogs(), site.name))
+    _keep(site, [_find(known, name) for name in ids], "taken back", who, why)
 
 
-def _keep(
-    site: Site, alerts: Iterable[Alert], what: str, who: str, why: str, *, takes_back: bool = False
-) -> None:
-    logs, system = files.perflogs(), site.system.system
+def _keep(site: Site, alerts: Iterable[Alert], what: str, who: str, why: str) -> None:
+    given = (who or files.user(), why.strip())
     for alert in alerts:
-        done = acknowledge(
-            logs, system, alert, who or files.user(), why.strip(), takes_back=takes_back
-        )
+        back = what == "taken back"
+        done = acks.acknowledge(files.perflogs(), site.name, alert, *given, takes_back=back)
         click.echo(f"{what} by {done.who}: {wording.sentence(site, alert)}")
 
 
@@ -202,15 +198,17 @@ def why(context: click.Context, name: str, system: str) -> None:
     """
     with opened(system or context.obj) as (site, h):
         seen = trends.survey(site, h)
-        alert = _find(seen, name)
+        # That of a node that is bad may be of its metric alone.
+        of_metrics = [alert for of_metric in seen.dates.values() for alert in of_metric]
+        alert = _find([*seen.all, *seen.acknowledged, *of_metrics], name)
         lines = [
             line
             for line in trends.history_of(site, h, alert.metric)
             if alike(line.series, alert.series)
         ]
-    acked = acknowledgements(files.perflogs(), site.system.system)
+    acked = acks.acknowledgements(files.perflogs(), site.name)
     explain(site, alert, lines, [r for r in acked if r.alert.id == alert.id])
-    records.print_answer("", wording.after(site.system.system, alert))
+    records.print_answer("", wording.after(site.name, alert))
 
 
 @contextmanager
@@ -224,25 +222,14 @@ def opened(system: str) -> Iterator[tuple[Site, History]]:
         yield site, h
 
 
-def _must_be_known(site: Site, h: History, metric: str, node: str) -> None:
-    """Raises UserError for a metric or node without a sample; a link is none, nor the system."""
-    places = {"", *site.system.links, site.system.system}
-    nodes = [] if node in places else [node]
-    Wanted(metrics=[metric] if metric else [], nodes=nodes).must_be_known(h)
-
-
-def _find(seen: Survey, name: str, *, acknowledged: bool | None = None) -> Alert:
-    """The alert of an id. Raises UserError."""
-    chosen: list[Alert] = [] if acknowledged else list(seen.all)
-    chosen += seen.acknowledged if acknowledged in (None, True) else []
-    if acknowledged is None:  # that of a node that is bad may be of its metric alone
-        chosen += [alert for of_metric in seen.dates.values() for alert in of_metric]
+def _find(chosen: Sequence[Alert], name: str, done: Iterable[Alert] = ()) -> Alert:
+    """The alert of an id. done: those that are acknowledged already. Raises UserError."""
     by_id = {alert.id.lower(): alert for alert in reversed(chosen)}
     if found := by_id.get(name.lower()):
         return found
-    if acknowledged is False and any(a.id.lower() == name.lower() for a in seen.acknowledged):
-        what, hint_ = f"'{name}' is acknowledged already", "'siteproof trend unack' takes that back"
-        raise UserError("ID", what, hint=hint_)
+    if any(alert.id.lower() == name.lower() for alert in done):
+        hint_ = "'siteproof trend unack' takes that back"
+        raise UserError("ID", f"'{name}' is acknowledged already", hint=hint_)
     known = list(dict.fromkeys(a.id for a in chosen))
     raise UserError("ID", f"no change '{name}'{hint(name, known)}", known[:12])
 
@@ -262,22 +249,21 @@ def exit_code(seen: Survey) -> ExitCode:
 
 def show(site: Site, seen: Survey, asked: Mapping[str, str], *, whole: bool) -> None:
     """A record a change, what was not judged, then the answer. whole: every line."""
-    shared.print_text(f"{site.system.system}: what changed")
-    parts = [part if whole else part[:MAX_LINES] for part in _parts(seen)]
-    shown = [alert for part in parts for alert in part]
-    records.print_records(
-        [records.Entry(wording.head(one), wording.phrases(site, one)) for one in shown]
-    )
-    if more := sum(map(len, _parts(seen))) - len(shown):
+    shared.print_text(f"{site.name}: what changed")
+    parts = _parts(seen)
+    shown = list(chain(*(part if whole else part[:MAX_LINES] for part in parts)))
+    entries = [records.Entry(wording.head(one), wording.phrases(site, one)) for one in shown]
+    records.print_records(entries)
+    if more := sum(map(len, parts)) - len(shown):
         shared.print_text(f"{count(more, 'more change')}; --all lists them")
-    records.print_wrapped(
-        *(wording.acknowledged(site, one) for one in seen.acknowledged), title="acknowledged: "
-    )
+    acked = (wording.acknowledged(site, one) for one in seen.acknowledged)
+    records.print_wrapped(*acked, title="acknowledged: ")
     records.print_wrapped(*fulls(seen.clocks), title="warning: ")
     remarks = list(_remarks(seen))
-    if remarks:
-        records.print_wrapped(*(remarks if whole else [_folded(seen)]))
-    records.print_answer(*wording.last_lines(site.system.system, seen, asked))
+    if remarks and not whole:
+        remarks = [f"{count(len(remarks), 'remark')}; --all lists them"]
+    records.print_wrapped(*remarks)
+    records.print_answer(*wording.last_lines(site.name, seen, asked))
 
 
 def _remarks(seen: Survey) -> Iterator[str]:
@@ -290,18 +276,6 @@ def _remarks(seen: Survey) -> Iterator[str]:
         yield f"{wording.sensitivity(seen.sensitivity)}; --sensitivity has each series"
 
 
-def _folded(seen: Survey) -> str:
-    """How many such remarks there are."""
-    counts = (
-        (len(seen.gaps), "remark on what was not judged", "remarks on what was not judged"),
-        (len(seen.seasons), "pattern that comes again", "patterns that come again"),
-    )
-    found = [count(n, one, many) for n, one, many in counts if n]
-    if not found:
-        return "--all shows how small a change could be found"
-    return f"{', '.join(found)}; --all lists them"
-
-
 def show_sensitivity(site: Site, seen: Survey, form: str) -> None:
     """The smallest changes that could have been found, a row a series."""
     columns = ("metric", "role", "nodes", "runs", "scatter", *wording.LASTS)
@@ -309,10 +283,7 @@ def show_sensitivity(site: Site, seen: Survey, form: str) -> None:
     if form:
         records.print_plain(columns, rows)
         return
-    if rows:
-        records.print_table(
-            records.table(columns, rows, f"{site.system.system}: found with {POWER:.0%}")
-        )
+    records.print_table(records.table(columns, rows, f"{site.name}: found with {POWER:.0%}"))
     records.print_wrapped(wording.sensitivity(seen.sensitivity))
 
 
@@ -352,36 +323,32 @@ def _runs(site: Site, alert: Alert, lines: Sequence[Line]) -> Table:
     of_alert = [line.times for line in lines if line.node in alert.nodes]
     times = np.unique(np.concatenate(of_alert))
     at = int(np.searchsorted(times, np.datetime64(alert.first_after.time)))
-    names, first = [name for name, _ in columns], max(0, at - AROUND)
-    rows = [
-        (
-            str(moment.astype("datetime64[m]")).replace("T", " "),
-            *(_median(of_column, moment, factor) for _, of_column in columns),
-        )
-        for moment in times[first : at + AROUND]
-    ]
+    first, rows = max(0, at - AROUND), []
+    for moment in times[first : at + AROUND]:
+        time = str(moment.astype("datetime64[m]")).replace("T", " ")
+        rows.append([time, *(_median(lines, moment, factor) for lines in columns.values())])
     title = f"{alert.series_name}, {unit}"
-    runs = records.table(["run, UTC", *names], rows, title, right=names, whole=["run, UTC"])
+    runs = records.table(["run, UTC", *columns], rows, title, right=columns, whole=["run, UTC"])
     for place, row in enumerate(runs.rows, start=first):
         row.style = "bold" if place >= at else ""
     return runs
 
 
-def _columns(alert: Alert, lines: Sequence[Line]) -> list[tuple[str, list[Line]]]:
-    """The heading and the lines of each column."""
-    of_alert = [line for line in lines if line.node in alert.nodes]
-    others = [line for line in lines if line.node not in alert.nodes]
-    columns = [(line.node, [line]) for line in of_alert]
-    if alert.of_fleet or len(of_alert) > MAX_NODES:
-        columns = [(f"median of {len(of_alert)}", of_alert)]
-    if others:
-        columns.append((f"median of {len(others)} others", others))
-    return columns
-
-
 def _median(lines: Iterable[Line], moment: np.datetime64, factor: float) -> str:
     found = [value for line in lines for value in line.values[line.times == moment]]
     return number(float(np.median(found)) * factor) if found else "-"
+
+
+def _columns(alert: Alert, lines: Sequence[Line]) -> dict[str, list[Line]]:
+    """The lines of each column, by its heading."""
+    of_alert = [line for line in lines if line.node in alert.nodes]
+    others = [line for line in lines if line.node not in alert.nodes]
+    columns = {line.node: [line] for line in of_alert}
+    if alert.of_fleet or len(of_alert) > MAX_NODES:
+        columns = {f"median of {len(of_alert)}": of_alert}
+    if others:
+        columns[f"median of {len(others)} others"] = others
+    return columns
 
 
 def _answer(site: Site, seen: Survey, code: ExitCode, since: str) -> Trends:
@@ -392,7 +359,7 @@ def _answer(site: Site, seen: Survey, code: ExitCode, since: str) -> Trends:
 
     chosen = f"changes since {since}" if since else "the whole history"
     return Trends(
-        *(site.system.system, chosen, code, seen.series, seen.points, seen.long_enough),
+        *(site.name, chosen, code, seen.series, seen.points, seen.long_enough),
         fleet=list(map(_plain, seen.fleet)),
         alerts=list(map(_plain, seen.alerts)),
         drifts=list(map(_plain, seen.drifts)),
@@ -415,7 +382,7 @@ def _answer(site: Site, seen: Survey, code: ExitCode, since: str) -> Trends:
 
 
 def _plain(alert: Alert) -> dict[str, Any]:
-    plain = {key: _number(value) for key, value in as_record(alert).items()}
+    plain = {key: _number(value) for key, value in acks.as_record(alert).items()}
     return plain | {
         "changed": list(map(full, alert.changed)),
         "findings": alert.changed,
