@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -27,7 +27,6 @@ from siteproof.record.samples import SWEEP, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.report import sweep_figures
 from siteproof.report.figure import line_plot
-from siteproof.sites.schema.yamlfile import Document
 from siteproof.sweeps import reading
 from siteproof.sweeps.reading import SweepFile
 from siteproof.units import count, size
@@ -96,13 +95,16 @@ def sweep(
             raise UserError("NAME", "no sweep is named", known)
         _print_names(names(known, _history(system)), form)
         return
-    _must_be_whole(name, documents)
+    # Mistakes in the files of other sweeps do not matter.
+    if broken := [e for d in documents if d.path.stem == name for e in d.sorted_mistakes()]:
+        raise UserErrors(broken)
     reports = _reports(name, known, system, session, campaign)
     compared = [r for other in others for r in _compared(name, known, system, other)]
     if not reports:
         click.echo(_not_measured(name))
         raise SystemExit(ExitCode.INCOMPLETE)
-    code = _exit_code(reports)
+    codes = {report.exit_code for report in reports}
+    code = next((c for c in (ExitCode.FAIL, ExitCode.INCOMPLETE) if c in codes), ExitCode.PASS)
     if figure:
         draw(Path(figure), [*reports, *compared])
     _print(name, [*reports, *compared], code, form)
@@ -111,28 +113,20 @@ def sweep(
 
 def _print(name: str, reports: Sequence[SweepReport], code: ExitCode, form: str) -> None:
     if form == "json":
-        click.echo(dumps(_answer(name, reports, code)))
+        chosen = "; ".join(dict.fromkeys(str(report.run) for report in reports))
+        answer = (reports[0].run.system, chosen, code, name, list(map(_run, reports)))
+        click.echo(dumps(Sweeps(*answer, sweep_reasons.of_reports(reports))))
     elif form:
         print_rows(COLUMNS, _points(reports), form)
     else:
         show(name, reports)
 
 
-def _must_be_whole(name: str, documents: Iterable[Document]) -> None:
-    """Raises UserErrors where the sweep's file has mistakes; those of other files do not matter."""
-    broken = [e for d in documents if d.path.stem == name for e in d.sorted_mistakes()]
-    if broken:
-        raise UserErrors(broken)
-
-
 def _not_measured(name: str) -> str:
     """What to do about a sweep without any sample."""
     test = reading.camel_case(name)
     if any(stage.name.startswith(f"{test}_") for stage in manifest.pending(files.stages())):
-        return (
-            f"{name}: begun, and no point is collected yet: 'siteproof collect' collects what "
-            "was interrupted"
-        )
+        return f"{name}: begun, and no point is collected yet: siteproof collect"
     return f"{name}: not measured yet: reframe -c sweeps/ -n {test} -r"
 
 
@@ -170,22 +164,18 @@ def _compared(name: str, known: dict[str, SweepFile], system: str, text: str) ->
         raise UserError("--with", error.what, error.allowed, error.hint) from None
 
 
-def _exit_code(reports: Sequence[SweepReport]) -> ExitCode:
-    codes = {report.exit_code for report in reports}
-    return next((c for c in (ExitCode.FAIL, ExitCode.INCOMPLETE) if c in codes), ExitCode.PASS)
-
-
 def names(known: Mapping[str, SweepFile], history: Sequence[Sample]) -> list[tuple[str, ...]]:
     """The sweeps, and of each the newest session that has results."""
     runs = {run.name: run for run in sweep_runs.collect(history)}
     rows: list[tuple[str, ...]] = []
     for name in sorted({*known, *runs}):
         file, run = known.get(name), runs.get(name)
-        points = str(len(file.points)) if file else "-"
         newest = run.sessions[-1] if run else "none"
-        removed = "the site's 'scaling'" if run and run.is_scaling else "its file was removed"
-        description = file.sweep.description if file else removed
-        rows.append((name, points, newest, description))
+        what = "the site's 'scaling'" if run and run.is_scaling else "its file was removed"
+        points = "-"
+        if file:
+            points, what = str(len(file.points)), file.sweep.description
+        rows.append((name, points, newest, what))
     return rows
 
 
@@ -233,9 +223,8 @@ def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:
     columns |= _efficiency(report, first)
     if any(row.fair is not None for _, row in rows):
         columns["slowest rank"] = lambda _, row: _share(row.fair)
-    limits = {id(row): report.bounds_of(curve, row) for curve, row in rows}
-    if any(limits.values()):
-        columns["of the bound"] = lambda _, row: _of_bound(limits[id(row)])
+    if any(report.bounds_of(curve, row) for curve, row in rows):
+        columns["of the bound"] = lambda curve, row: _of_bound(report.bounds_of(curve, row))
     title = ", ".join(filter(None, (first.metric, first.panel_name)))
     cells = [[cell(curve, row) for cell in columns.values()] for curve, row in rows]
     return table(columns, cells, f"{title}, {first.unit}", right=columns)
@@ -293,29 +282,18 @@ def _points(reports: Sequence[SweepReport]) -> Iterator[Sequence[object]]:
     for report in reports:
         curves = [curve for lines in report.groups for curve in lines if curve.line != ALL]
         for curve, row in ((one, row) for one in curves for row in one.rows):
-            values = _row(report, curve, row) | _of_curve(report, curve)
-            values |= {**same(row.point, "low", "high"), "repetitions": len(row.point.values)}
+            values = _row(report, curve, row)
             tightest = values["bounds"][0] if values["bounds"] else {}
-            values |= {"bound": tightest.get("limit"), "bound_by": tightest.get("by")}
+            values |= {
+                **_names(report),
+                **same(curve, "metric", "unit", "panel", "line"),
+                **same(row.point, "low", "high"),
+                "axis": report.axis.name,
+                "repetitions": len(row.point.values),
+                "bound": tightest.get("limit"),
+                "bound_by": tightest.get("by"),
+            }
             yield [values[name] for name in COLUMNS]
-
-
-def _of_curve(report: SweepReport, curve: Curve) -> dict[str, Any]:
-    return {
-        **same(report.run, "system", "partition", "environment", "place"),
-        **same(curve, "metric", "unit", "panel", "line"),
-        "session": report.run.sessions[-1],
-        "axis": report.axis.name,
-    }
-
-
-def _answer(name: str, reports: Sequence[SweepReport], code: int) -> Sweeps:
-    """What programs get."""
-    chosen = "; ".join(dict.fromkeys(str(report.run) for report in reports))
-    runs = [_run(report) for report in reports]
-    return Sweeps(
-        *(reports[0].run.system, chosen, code, name, runs), sweep_reasons.of_reports(reports)
-    )
 
 
 def _run(report: SweepReport) -> dict[str, Any]:
@@ -371,12 +349,9 @@ def _row(report: SweepReport, curve: Curve, row: Row) -> dict[str, Any]:
         for one in report.bounds_of(curve, row)
     ]
     return {
+        **same(row, "tasks", "tasks_per_node", "per_task"),
+        **same(row.point, "values", "median"),
         "at": row.label,
-        "tasks": row.tasks,
-        "tasks_per_node": row.tasks_per_node,
-        "values": row.point.values,
-        "median": row.point.median,
-        "per_task": row.per_task,
         "slowest_of_fastest": row.fair,
         "bounds": limits,
     }

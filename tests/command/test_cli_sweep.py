@@ -315,8 +315,7 @@ def test_a_sweep_whose_first_points_nobody_has_collected_is_not_called_unmeasure
     done = swept.ask()
     assert (done.code, done.out) == (
         3,
-        "made_tasks: begun, and no point is collected yet: 'siteproof collect' collects what was "
-        "interrupted\n",
+        "made_tasks: begun, and no point is collected yet: siteproof collect\n",
     )
 
 
