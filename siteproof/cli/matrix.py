@@ -172,55 +172,40 @@ def matrix(
     days = _days(site, found, metric) if daily else []
     matrices = [] if daily else made.collect(site, found, metric)
     shared.print_left_out(sessions)
-    code = _exit_code_of_days(days) if daily else _exit_code(matrices)
+    code = _exit_code(matrices, days)
     if code is ExitCode.PASS and made.is_lost(sessions, metric, found):
         code = ExitCode.INCOMPLETE
-    system = site.system.system
-    following = _next(system, matrices, {"--since": since, "--campaign": campaign})
-    if form:
+    system, title = site.name, f"{site.name}: {chosen}"
+    if form == "json":
         every, whys = list(map(_one_matrix, matrices)), _findings(metric, matrices, days)
-        answer = Matrices(system, chosen, code, metric, every, days, whys)
-        _print_for_programs(answer, form, DAILY_COLUMNS if daily else COLUMNS)
-    elif not found:
-        print_answer(f"{metric}: no pair was measured, {chosen}", following)
+        click.echo(dumps(Matrices(system, chosen, code, metric, every, days, whys)))
+    elif form:
+        _print_rows(matrices, days, daily=daily)
     else:
-        _print(f"{system}: {chosen}", metric, matrices, days, following)
+        answers = [_show_days(title, metric, days)] if days else [_show(title, m) for m in matrices]
+        *before, answer = answers or [f"{metric}: no pair was measured, {chosen}"]
+        print_wrapped(*before)
+        asked = {"--since": since, "--campaign": campaign}
+        print_answer(answer, own(system, *_next(matrices), **asked))
     raise SystemExit(code)
 
 
-def _next(system: str, matrices: Sequence[Matrix], asked: Mapping[str, str]) -> str:
-    """The next command: why the first node or pair of a link is bad; else the verdict."""
+def _next(matrices: Sequence[Matrix]) -> Sequence[str]:
+    """Why the first node or pair of a link is bad; else the verdict."""
     for one in (one for one in matrices if one.link):
         nodes = [culprit.node for culprit in one.blame.culprits]
         for subject in (*nodes, *map(">".join, one.blame.links)):
-            return own(system, "why", subject, **asked)
-    return own(system, "verdict", **asked)
+            return "why", subject
+    return ("verdict",)
 
 
-def _print_for_programs(answer: Matrices, form: str, columns: Sequence[str]) -> None:
-    """The answer; as --plain a row a pair, or a pair and day."""
-    if form == "json":
-        click.echo(dumps(answer))
-        return
-    rows = [
-        same(one, "name", "link", "unit") | plain(pair)
-        for one in answer.matrices
-        for pair in one.pairs
-    ]
-    rows += map(plain, answer.days)
+def _print_rows(matrices: Sequence[Matrix], days: Sequence[PairDay], *, daily: bool) -> None:
+    """A row a pair, or a pair and day."""
+    columns, rows = DAILY_COLUMNS if daily else COLUMNS, list(map(plain, days))
+    for one in map(_one_matrix, matrices):
+        head = same(one, "name", "link", "unit")
+        rows += [head | plain(pair) for pair in one.pairs]
     print_plain(columns, [[row.get(name) for name in columns] for row in rows])
-
-
-def _print(
-    title: str, metric: str, matrices: Sequence[Matrix], days: Sequence[PairDay], following: str
-) -> None:
-    """The tables, then the answers of all, and the next command."""
-    if days:
-        _show_days(title, metric, days)
-    for one in matrices:
-        _show(title, one)
-    print_wrapped(*map(_in_words, matrices[:-1]))
-    print_answer(_in_words(matrices[-1]) if matrices else "", following)
 
 
 def _one_matrix(one: Matrix) -> OneMatrix:
@@ -234,12 +219,12 @@ def _one_matrix(one: Matrix) -> OneMatrix:
     return OneMatrix(**same(one, "name", "link", "unit", "decided", "groups"), pairs=pairs)
 
 
-def _exit_code(matrices: Sequence[Matrix]) -> ExitCode:
-    if any(m.blame.bad or m.blame.culprits for m in matrices):
+def _exit_code(matrices: Sequence[Matrix], days: Sequence[PairDay]) -> ExitCode:
+    """Whether a pair is bad, or was slow or failed on any day; INCOMPLETE without any pair."""
+    if any(day.bad for day in days) or any(m.blame.bad or m.blame.culprits for m in matrices):
         return ExitCode.FAIL
-    if not matrices or any(m.missing or not m.decided or _too_few(m) for m in matrices):
-        return ExitCode.INCOMPLETE
-    return ExitCode.PASS
+    undecided = any(m.missing or not m.decided or _too_few(m) for m in matrices)
+    return ExitCode.INCOMPLETE if undecided or not (matrices or days) else ExitCode.PASS
 
 
 def _too_few(one: Matrix) -> bool:
@@ -264,7 +249,8 @@ def _in_words(one: Matrix) -> str:
     return head + ("; ".join(parts) or "no bad pair") + tail
 
 
-def _show(title: str, one: Matrix) -> None:
+def _show(title: str, one: Matrix) -> str:
+    """The table, what explains it and what is missing. Returns the answer."""
     known = {*one.values, *one.failed, *one.missing}
     nodes = sorted({node for pair in known for node in pair}, key=_natural)
     head = f"{title}: {one.title}, {one.unit}"
@@ -273,8 +259,8 @@ def _show(title: str, one: Matrix) -> None:
     if whole:
         _show_all(head, one, known, star=star)
     if one.between:
-        rows = [(*pair, _value(value, one.unit)) for pair, value in one.between.items()]
-        print_table(table(("group", "group", "the better quarter of the pairs between"), rows))
+        groups = [(*pair, _value(value, one.unit)) for pair, value in one.between.items()]
+        print_table(table(("group", "group", "the better quarter of the pairs between"), groups))
     if one.blame.bad:
         _bad("bad pairs" if whole else f"{head}; bad pairs", one)
     counts = f"{count(len(one.values), 'pair')} of {count(len(nodes), 'node')}"
@@ -282,10 +268,9 @@ def _show(title: str, one: Matrix) -> None:
     bad = f", {len(one.blame.bad)} bad" if one.blame.bad else ""
     print_wrapped(counts + typical + bad)
     _asymmetry(one)
-    for pair in sorted(one.missing)[:FEW]:
-        print_wrapped(f"{'>'.join(pair)}: {sentence(one.missing[pair])}")
-    if len(one.missing) > FEW:
-        print_wrapped(f"and {count(len(one.missing) - FEW, 'more pair')} without a value")
+    without = [f"{'>'.join(pair)}: {sentence(why)}" for pair, why in sorted(one.missing.items())]
+    shared.print_some("", without, FEW, show=print_wrapped)
+    return _in_words(one)
 
 
 def _show_all(head: str, one: Matrix, known: set[Pair], *, star: bool) -> None:
@@ -356,20 +341,14 @@ def _asymmetry(one: Matrix) -> None:
     if not found:
         return
     different = {better: share for better, share in found.items() if share > ASYMMETRIC}
-    print_wrapped(
-        f"directions differ by {per_cent(median(found.values()))} in the median"
-        + (
-            f", {count(len(different), 'pair')} by more than {per_cent(ASYMMETRIC)}"
-            if different
-            else ""
-        )
-    )
+    text = f"directions differ by {per_cent(median(found.values()))} in the median"
+    if different:
+        text += f", {count(len(different), 'pair')} by more than {per_cent(ASYMMETRIC)}"
+    print_wrapped(text)
     for better, share in list(different.items())[:FEW]:
         worse = better[::-1]
-        print_wrapped(
-            f"{'>'.join(better)} {_value(one.values[better], one.unit)}, {'>'.join(worse)} "
-            f"{one.values[worse]:.4g}: {per_cent(share)} apart"
-        )
+        both = f"{'>'.join(better)} {_value(one.values[better], one.unit)}, {'>'.join(worse)}"
+        print_wrapped(f"{both} {one.values[worse]:.4g}: {per_cent(share)} apart")
 
 
 def _value(value: float, unit: str) -> str:
@@ -401,13 +380,6 @@ def _days(site: Site, found: Sequence[Sample], metric: str) -> list[PairDay]:
     ]
 
 
-def _exit_code_of_days(days: Sequence[PairDay]) -> ExitCode:
-    """Whether a pair was slow or failed on any day; INCOMPLETE without any pair."""
-    if not days:
-        return ExitCode.INCOMPLETE
-    return ExitCode.FAIL if any(day.bad for day in days) else ExitCode.PASS
-
-
 def _findings(metric: str, matrices: Sequence[Matrix], days: Sequence[PairDay]) -> list[Finding]:
     """Why pairs are bad or have no value; the failures and the slow days of each pair."""
     found = [why for one in matrices for why in made.findings(one)]
@@ -421,8 +393,8 @@ def _findings(metric: str, matrices: Sequence[Matrix], days: Sequence[PairDay]) 
     return found
 
 
-def _show_days(title: str, metric: str, days: Sequence[PairDay]) -> None:
-    """A row a pair, the worst first; what is not shown, and the answer."""
+def _show_days(title: str, metric: str, days: Sequence[PairDay]) -> str:
+    """A row a pair, the worst first; what is not shown. Returns the answer."""
     pairs: dict[Pair, dict[str, PairDay]] = {}
     for one in days:
         pairs.setdefault((one.from_, one.to), {})[one.day] = one
@@ -441,7 +413,11 @@ def _show_days(title: str, metric: str, days: Sequence[PairDay]) -> None:
     for what, number in left_out:
         if number > 0:
             print_wrapped(f"{count(number, what)} not shown, see --json")
-    print_wrapped(_answer(metric, [pair for pair in ranked if bad[pair]], len(pairs), days))
+    named = [f"{a}>{b}" for a, b in ranked if bad[a, b]]
+    if not named:
+        return f"{metric}: none of {len(pairs)} pairs was slow or failed on any day"
+    more = f" and {len(named) - MAX_PAIRS_NAMED} more" if len(named) > MAX_PAIRS_NAMED else ""
+    return f"{metric}: slow or failed on some day: {', '.join(named[:MAX_PAIRS_NAMED])}{more}"
 
 
 def _day_cell(day: PairDay | None) -> Text:
@@ -468,23 +444,9 @@ def _notes(days: Sequence[PairDay]) -> Iterator[str]:
         counts = Counter({grades.words(one): number for one, number in found.items() if one})
         if grades.legend:
             yield f"{grades.legend}; days: {_most(counts)}"
-    errors: Counter[str] = Counter()
-    for day in days:
-        errors.update(day.errors)
-    if errors:
+    if errors := sum((Counter(day.errors) for day in days), Counter[str]()):
         yield f"failures: {_most(errors)}"
 
 
 def _most(counts: Counter[str]) -> str:
     return ", ".join(f"{number} {name}" for name, number in counts.most_common())
-
-
-def _answer(metric: str, bad: Sequence[Pair], pairs: int, days: Sequence[PairDay]) -> str:
-    limits = {day.grades.words(Grade.CRITICAL) for day in days if day.critical is not None}
-    below = limits.pop() if len(limits) == 1 else "below the critical rate of its link"
-    slow = f"was {below} or failed" if any(day.critical is not None for day in days) else "failed"
-    if not bad:
-        return f"{metric}: none of {pairs} pairs {slow} on any day"
-    names = [f"{a}>{b}" for a, b in bad[:MAX_PAIRS_NAMED]]
-    more = f" and {len(bad) - MAX_PAIRS_NAMED} more" if len(bad) > MAX_PAIRS_NAMED else ""
-    return f"{metric}: {slow.removeprefix('was ')} on some day: {', '.join(names)}{more}"
