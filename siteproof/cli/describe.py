@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import click
 
 from siteproof import files, nodesets
-from siteproof.analysis.uniformity import Change, Uniformity, drift, is_identity, vote
+from siteproof.analysis.uniformity import Uniformity, drift, is_identity, vote
 from siteproof.cli.records import print_answer, print_plain, print_wrapped
-from siteproof.cli.shared import by_node, flag, forms, site_of, text_option, which_samples
+from siteproof.cli.shared import (
+    by_node,
+    flag,
+    forms,
+    print_some,
+    site_of,
+    text_option,
+    which_samples,
+)
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError, hint
 from siteproof.export.answer_model import Answer, dumps
@@ -140,18 +148,32 @@ def describe(
     found = _read(system, since, campaign)
     roles, more, words = _compared(found, node, against, facts=facts)
     alone, code = "" if facts else node or "", _code(roles)
-    if form:
-        _print_for_programs(found, roles, more, alone, form)
+    findings = [*(why for role in roles for why in role.findings), *more]
+    if form == "json":
+        head = (found.site.name, found.chosen, code)
+        fields = found.fields.get(alone, {}) if alone else None
+        click.echo(dumps(Description(*head, list(map(_role_answer, roles)), findings, fields)))
+    elif form:
+        print_plain(COLUMNS, [*_fields(found, roles, alone), *map(_finding_row, findings)])
     elif alone:
         _print_node(found, roles[0], alone)
     else:
         _print(found, roles, more, words, whole=show_all)
-        if facts:
-            following = ("nodes",) if show_all else ("describe", "--facts", "--all")
-            print_answer(_facts_line(roles), found.following(*following))
-        else:
-            print_answer(_last_line(roles), _next(found, roles))
+        answer, following = _answer(roles, facts=facts, whole=show_all)
+        print_answer(answer, found.following(*following))
     raise SystemExit(code)
+
+
+def _answer(roles: Sequence[Role], *, facts: bool, whole: bool) -> tuple[str, Sequence[str]]:
+    """The answer and the next command: nodes where some differ or lack, else the facts."""
+    if facts:
+        return _facts_line(roles), ("nodes",) if whole else ("describe", "--facts", "--all")
+    differ = any(role.same.differing or role.missing for role in roles)
+    return _last_line(roles), ("nodes",) if differ else ("describe", "--facts")
+
+
+def _finding_row(why: Finding) -> Sequence[str]:
+    return title(why), why.subject, str(why.get("field") or ""), sentence(why), ""
 
 
 def _read(system: str, since: str, name: str) -> Described:
@@ -175,35 +197,21 @@ def _read(system: str, since: str, name: str) -> Described:
     )
 
 
-def _roles_of(site: Site) -> list[str]:
-    """The roles of nodes on which checks run."""
-    return sorted({role for one in site.system.partitions.values() for role in one.roles})
-
-
-def _finding_rows(findings: Iterable[Finding]) -> Iterator[Sequence[str]]:
-    """A line a finding."""
-    for why in findings:
-        yield title(why), why.subject, str(why.get("field") or ""), sentence(why), ""
-
-
-def _nameless(why: Finding) -> str:
-    return sentence(replace(why, subject=""))
-
-
 def _print_findings(findings: Iterable[Finding], *, whole: bool) -> None:
     """A line each, under their titles; of each title the first ones, unless all are wanted."""
-    lines = ((title(why), f"{why.subject}: {_nameless(why)}") for why in findings)
-    for begin, texts in grouped(lines).items():
-        print_wrapped(*(texts if whole else texts[:MAX_LINES]), title=f"  {begin}: ")
-        if len(texts) > MAX_LINES and not whole:
-            print_wrapped(f"  {begin}: and {len(texts) - MAX_LINES} more; --all shows them")
+    by_title = grouped((title(why), why) for why in findings)
+    for begin, whys in by_title.items():
+        texts = [f"{why.subject}: {sentence(replace(why, subject=''))}" for why in whys]
+        most = len(texts) if whole else MAX_LINES
+        print_some(f"  {begin}: ", texts, most, "--all", show=print_wrapped)
 
 
 def _compared(
     found: Described, node: str | None, against: str, *, facts: bool
 ) -> tuple[list[Role], list[Finding], str]:
     """The roles, or that of the node; what has changed since a campaign, and which, in words."""
-    names = _roles_of(found.site)
+    # The roles of nodes on which checks run.
+    names = sorted({role for one in found.site.system.partitions.values() for role in one.roles})
     if facts:
         return _facts(found, names, node), [], ""
     roles = [_role(found, name) for name in names]
@@ -211,18 +219,6 @@ def _compared(
         return [_role_of(found, roles, node)], [], ""
     changes, words = _changes(found, against)
     return roles, [*changes, *described.health(found.samples)], words
-
-
-def _print_for_programs(
-    found: Described, roles: Sequence[Role], more: Sequence[Finding], alone: str, form: str
-) -> None:
-    findings = [*(why for role in roles for why in role.findings), *more]
-    if form == "plain":
-        print_plain(COLUMNS, [*_fields(found, roles, alone), *_finding_rows(findings)])
-        return
-    fields = found.fields.get(alone, {}) if alone else None
-    head = (found.site.system.system, found.chosen, _code(roles))
-    click.echo(dumps(Description(*head, list(map(_role_answer, roles)), findings, fields)))
 
 
 def _role(found: Described, name: str) -> Role:
@@ -285,19 +281,16 @@ def _changes(found: Described, against: str) -> tuple[list[Finding], str]:
     """
     if against:
         wanted, words = campaigns.choose(found.sessions.headers, campaign=against)
+        samples = found.sessions.of(wanted)
     else:
         newest = {s.header.session for s in found.samples}
-        records = [
-            record
-            for record in accepted.read_all(files.perflogs(), found.site.system.system)
-            if not newest.intersection(record.sessions)
-        ]
-        if not records:
+        records = accepted.read_all(files.perflogs(), found.site.name)
+        last = next((r for r in reversed(records) if not newest.intersection(r.sessions)), None)
+        if last is None:
             return [], ""
-        last = records[-1]
-        wanted = lambda header: header.session in last.sessions  # noqa: E731
+        samples = found.sessions.of(lambda header: header.session in last.sessions)
         words = f"{last.name}, accepted by {last.who}"
-    before = descriptions.of(found.sessions.of(wanted), files.perflogs())
+    before = descriptions.of(samples, files.perflogs())
     if not before and against:
         raise UserError("--against", f"no description of a node in {words}")
     if not before:
@@ -305,16 +298,13 @@ def _changes(found: Described, against: str) -> tuple[list[Finding], str]:
     changes = drift(before, found.fields)
     both = len(before.keys() & found.fields)
     words = f"since {words}: {count(len(changes), 'change')}, {count(both, 'node')} compared"
-    return [_changed(change) for change in changes], words
-
-
-def _changed(change: Change) -> Finding:
-    details = {
-        "what": change.field,
-        "before": finding.text(change.before),
-        "after": finding.text(change.after),
-    }
-    return finding.of(Kind.CHANGED, details, subject=str(nodesets.of(change.nodes)))
+    findings = []
+    for change in changes:
+        values = {"before": finding.text(change.before), "after": finding.text(change.after)}
+        details = {"what": change.field, **values}
+        nodes = str(nodesets.of(change.nodes))
+        findings.append(finding.of(Kind.CHANGED, details, subject=nodes))
+    return findings, words
 
 
 def _code(roles: Sequence[Role]) -> ExitCode:
@@ -351,20 +341,10 @@ def _print(
 
 def _sections(results: Mapping[str, Sequence[FactResult]]) -> Iterator[str]:
     """A line for each section: how many facts are as stated on how many nodes."""
-    by_section: dict[str, Counter[str]] = {}
-    for of_node in results.values():
-        for result in of_node:
-            by_section.setdefault(result.section, Counter())[result.outcome] += 1
+    by_section = grouped((one.section, one.outcome) for of in results.values() for one in of)
     for section, outcomes in by_section.items():
-        counts = ", ".join(f"{number} {outcome}" for outcome, number in outcomes.items())
-        yield f"{section}: {counts}"
-
-
-def _next(found: Described, roles: Sequence[Role]) -> str:
-    """The next command: the nodes where some differ or lack, else the facts of the site."""
-    differ = any(role.same.differing or role.missing for role in roles)
-    words = ("nodes",) if differ else ("describe", "--facts")
-    return found.following(*words)
+        counts = [f"{number} {outcome}" for outcome, number in Counter(outcomes).items()]
+        yield f"{section}: {', '.join(counts)}"
 
 
 def _fields(found: Described, roles: Sequence[Role], node: str) -> Iterator[Sequence[str]]:
@@ -400,16 +380,16 @@ def _print_node(found: Described, role: Role, node: str) -> None:
 
 
 def _last_line(roles: Sequence[Role]) -> str:
-    differing = Counter(
-        {node: len(fields) for role in roles for node, fields in role.same.differing.items()}
-    )
+    differing = {
+        node: len(fields) for role in roles for node, fields in role.same.differing.items()
+    }
     split = sum(len(role.same.undecided) for role in roles)
     missing = [node for role in roles for node in role.missing]
     alike = sum(len(role.same.nodes) - len(role.same.differing) for role in roles)
     parts = []
     if differing:
-        verb = "is" if len(differing) == 1 else "are"
-        parts.append(f"{nodesets.of(differing)} {verb} odd in {_odd_in(differing.values())}")
+        most = count(max(differing.values()), "field")
+        parts.append(f"{nodesets.of(differing)} odd in up to {most}")
     if split:
         parts.append(f"no majority in {count(split, 'field')}")
     if missing:
@@ -417,11 +397,6 @@ def _last_line(roles: Sequence[Role]) -> str:
     if alike or not parts:
         parts.append(f"{alike} nodes alike" if alike != 1 else "1 node described")
     return ", ".join(parts)
-
-
-def _odd_in(counts: Collection[int]) -> str:
-    few, many = min(counts), max(counts)
-    return count(many, "field") if few == many else f"{few} to {count(many, 'field')}"
 
 
 def _facts_line(roles: Sequence[Role]) -> str:

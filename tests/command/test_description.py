@@ -220,7 +220,7 @@ def test_an_odd_node_is_named_with_field_found_and_majority(world):
         "majority": "60",
         "role": "compute",
     }
-    assert answer_lines(done.out)[-1] == "node003 is odd in 1 field, 7 nodes alike"
+    assert answer_lines(done.out)[-1] == "node003 odd in up to 1 field, 7 nodes alike"
     alone = world.siteproof("describe", "node003", "--system", "testbed")
     assert alone.code == 1
     assert "sysctl.vm.swappiness = 10  [odd: majority 60]" in alone.out
