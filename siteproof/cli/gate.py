@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import inf
@@ -191,11 +191,19 @@ def _begin(chosen: Options) -> tuple[Judgement, Scope]:
 
 def _print_for_programs(judged: Judgement, scope: Scope, chosen: Options) -> ExitCode:
     """The decision as --json or --plain prints it; its exit code."""
-    cluster, plans, silent = _planned(scope)
+    cluster, silent = look_if_possible(scope)
+    plans: dict[str, Plan] = {}
     if cluster:
         scope = scope.seen(cluster)
-    left, code = _left(plans), _decided(judged, scope)
-    places, decision = act.places(scope, cluster, left), scope.decision
+        try:
+            plans = act.plan_quarantine(scope, cluster, {})
+        except Refusal as refusal:
+            silent = str(refusal)
+    left, decision = _left(plans), scope.decision
+    places = act.places(scope, cluster, left)
+    code = ExitCode.FAIL if decision.out else ExitCode.PASS
+    if not _measured(judged, scope):
+        code = ExitCode.INCOMPLETE
     if chosen.form == "plain":
         gate_answer.print_rows(judged, decision, places)
         return code
@@ -278,23 +286,6 @@ def _measured(judged: Judgement, scope: Scope) -> bool:
     return not too_old and (measured or bool(judged.failed))
 
 
-def _decided(judged: Judgement, scope: Scope) -> ExitCode:
-    if not _measured(judged, scope):
-        return ExitCode.INCOMPLETE
-    return ExitCode.FAIL if scope.decision.out else ExitCode.PASS
-
-
-def _planned(scope: Scope) -> tuple[Cluster | None, dict[str, Plan], str]:
-    """What Slurm reports and what --apply would do; or nothing, and why that is not known."""
-    if not scope.partitions:
-        return None, {}, ""
-    try:
-        cluster = act.look()
-        return cluster, act.plan_quarantine(scope.seen(cluster), cluster, {}), ""
-    except (UserError, Refusal) as error:
-        return None, {}, str(error)
-
-
 def _refused(
     judged: Judgement, scope: Scope, chosen: Options, cluster: Cluster | None
 ) -> tuple[str, tuple[str, ...]]:
@@ -345,13 +336,19 @@ def _quarantine(judged: Judgement, scope: Scope, chosen: Options) -> Work:
             work = _apply(scope, "quarantine", act.plan_quarantine, cluster)
         else:
             _show(chosen, gate_answer.print_plans, plans)
-            done = _so_far(scope, "so far" if chosen.brief else f"{NOTHING} now; before")
-            work = Work(ExitCode.PASS, done, cluster=cluster, left_alone=_left(plans))
-            work = replace(work, handed_over=_handed_over(scope, plans))
+            before = log.read(scope.log)
+            done = _moved(*log.done(before, scope.campaign))
+            work = Work(
+                ExitCode.PASS,
+                f"so far, on these samples: {done}" if done else NOTHING,
+                cluster=cluster,
+                left_alone=_left(plans),
+                handed_over=_handed_over(before, plans),
+            )
     except Refusal as refusal:
         return Work(ExitCode.FAIL, "", refused=str(refusal))
-    partly = f"; {work.done}" if refused and chosen.apply else ""
-    refused = f"{refused}{partly}"
+    if refused and chosen.apply:
+        refused += f"; {work.done}"
     return replace(work, code=code or work.code, refused=refused, allow=allow)
 
 
@@ -372,23 +369,15 @@ def _print_blind(scope: Scope, silent: str) -> None:
     gate_answer.print_plans(act.plan_quarantine(scope, nobody, {}))
 
 
-def _so_far(scope: Scope, lead: str) -> str:
-    """What the gate has done on these samples before. lead: how that begins."""
-    quarantined, released = log.done(log.read(scope.log), scope.campaign)
-    done = _moved(quarantined, released)
-    return f"{lead}, on these samples: {done}" if done else NOTHING
-
-
-def _handed_over(scope: Scope, plans: Mapping[str, Plan]) -> int:
+def _handed_over(before: Iterable[Mapping[str, Any]], plans: Mapping[str, Plan]) -> int:
     """How many of the commands Slurm has refused to the user before."""
-    before = [r.get("command") for r in log.read(scope.log) if r.get("phase") == log.HANDED_OVER]
-    return sum(list(c.argv) in before for plan in plans.values() for c in plan.commands)
+    refused = [one.get("command") for one in before if one.get("phase") == log.HANDED_OVER]
+    return sum(list(c.argv) in refused for plan in plans.values() for c in plan.commands)
 
 
 def _moved(quarantined: NodeSet, released: NodeSet) -> str:
-    parts = [f"quarantined {quarantined}"] if quarantined else []
-    parts += [f"released {released}"] if released else []
-    return ", ".join(parts)
+    named = {"quarantined": quarantined, "released": released}
+    return ", ".join(f"{what} {nodes}" for what, nodes in named.items() if nodes)
 
 
 def _left(plans: Mapping[str, Plan]) -> dict[str, Finding]:
@@ -402,15 +391,15 @@ def _release(judged: Judgement, scope: Scope, chosen: Options) -> Work:
     left = _left(plans)
     if not (quarantines or left or any(plan.commands for plan in plans.values())):
         return Work(ExitCode.PASS, "nothing is in quarantine", cluster=cluster)
-    members = nodesets.of(n for r in quarantines.values() for n in r.nodes)
-    freed = members - nodesets.of(left)
     code = ExitCode.FAIL if left else ExitCode.PASS
     if chosen.apply:
         work = _apply(scope, "release", act.plan_release, cluster)
         return replace(work, code=code or work.code)
     gate_answer.print_plans(plans, "stays")
-    done = f"{len(freed)} of {count(len(members), 'node')} may be released"
-    return Work(code, f"nothing was changed; {done}", cluster=cluster, left_alone=left)
+    members = nodesets.of(n for r in quarantines.values() for n in r.nodes)
+    freed = len(members - nodesets.of(left))
+    done = f"{NOTHING}; {freed} of {count(len(members), 'node')} may be released"
+    return Work(code, done, cluster=cluster, left_alone=left)
 
 
 def _retest(judged: Judgement, scope: Scope, chosen: Options) -> Work:
@@ -419,7 +408,7 @@ def _retest(judged: Judgement, scope: Scope, chosen: Options) -> Work:
     if not quarantines:
         return Work(ExitCode.PASS, "nothing is in quarantine", cluster=cluster)
     plans = act.plan_resume(scope, cluster, {})
-    work = Work(ExitCode.PASS, "nothing was changed", cluster=cluster, left_alone=_left(plans))
+    work = Work(ExitCode.PASS, NOTHING, cluster=cluster, left_alone=_left(plans))
     cannot = nodesets.of(work.left_alone)
     if not chosen.apply:
         gate_answer.print_plans(plans)
@@ -440,29 +429,20 @@ def _test(
 ) -> Work:
     """Test nodes inside their quarantine, by partition, or print the commands that do."""
     newest = max((s.header for s in judged.samples), key=lambda h: h.order)
-    mode = newest.mode or judged.site.system.mode
-    campaign = newest.campaign
+    mode, campaign = newest.mode or judged.site.system.mode, newest.campaign
     named = f"SITEPROOF_CAMPAIGN={shlex.quote(campaign)} " if campaign else ""
-    code = work.code
-    for name, nodes in sets.items():
-        if not nodes:
-            continue
+    code, tested = work.code, nodesets.of()
+    for name, nodes in ((name, nodes) for name, nodes in sets.items() if nodes):
         reservation = reservation_name(name)
-        argv = _reframe(f"{scope.system}:{name}", mode, nodes, reservation, chosen.options)
+        argv = ["reframe", f"--system={scope.system}:{name}", "-c", "checks/", "-r"]
+        argv += ["--mode", mode, "-S", f"nodes={nodes}", "-J", f"reservation={reservation}"]
+        argv += chosen.options
         click.echo(f"{named}{shlex.join(argv)}")
         if chosen.apply and act.retest(scope, argv, campaign, reservation, nodes):
             code = ExitCode.FAIL
-    tested = nodesets.of(node for nodes in sets.values() for node in nodes)
+        tested |= nodes
     done = f"tested {tested or 'no node'} in quarantine" if chosen.apply else work.done
     return replace(work, code=code, done=done)
-
-
-def _reframe(
-    partition: str, mode: str, nodes: NodeSet, reservation: str, again: tuple[str, ...]
-) -> list[str]:
-    """The command that tests nodes inside their reservation."""
-    command = ["reframe", f"--system={partition}", "-c", "checks/", "-r", "--mode", mode]
-    return [*command, "-S", f"nodes={nodes}", "-J", f"reservation={reservation}", *again]
 
 
 def _look(scope: Scope) -> Cluster:

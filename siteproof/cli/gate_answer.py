@@ -156,7 +156,8 @@ def print_answer(judged: Judgement, scope: Scope, chosen: Options, work: Work) -
     broken = nodesets.of(one.node for one in inside if not (one.back or one.state == UNTESTED))
     if RETEST in command and broken and not work.failed:
         print_wrapped(f"first repair {broken}")
-    print_text(*([f"next: {command}"] if command else []))
+    if command:
+        print_text(f"next: {command}")
     return places
 
 
@@ -172,8 +173,14 @@ def _next(
         return chosen.command()
     if missing := _missing(judged, scope, places):
         return missing
-    if work.refused:
-        return _past_refusal(judged, scope, chosen, work, places)
+    if work.refused and not work.allow:
+        return chosen.command()
+    if work.refused and _certain(scope, chosen, places):
+        return chosen.command("--certain", "--apply")
+    if work.refused and "--limit" not in work.allow:
+        return chosen.command(*work.allow, "--apply")
+    if work.refused:  # the nodes are hardly at fault
+        return _explained(judged, scope)
     return _for_nodes(judged, scope, chosen, places) or _when_all_is_well(judged)
 
 
@@ -224,19 +231,6 @@ def _certain(scope: Scope, chosen: Options, places: Sequence[Place]) -> NodeSet:
     """The nodes that --certain would keep out, and that are not in quarantine yet."""
     inside = nodesets.of(_by_service(places).get(Service.BY_US, ()))
     return nodesets.of() if chosen.certain and chosen.apply else scope.decision.certain.out - inside
-
-
-def _past_refusal(
-    judged: Judgement, scope: Scope, chosen: Options, work: Work, places: Sequence[Place]
-) -> str:
-    """After a refusal: keep out what is certain; where the nodes are hardly at fault, look why."""
-    if not work.allow:
-        return chosen.command()
-    if _certain(scope, chosen, places):
-        return chosen.command("--certain", "--apply")
-    if "--limit" not in work.allow:
-        return chosen.command(*work.allow, "--apply")
-    return _explained(judged, scope)
 
 
 def _explained(judged: Judgement, scope: Scope) -> str:

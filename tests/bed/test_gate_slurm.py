@@ -242,7 +242,7 @@ def test_the_last_node_takes_the_reservation_with_it(gate):
     assert gate.reservations() == {}
     told = gate("--campaign", "winter", code=0)
     before = "quarantined node003, released node003"
-    assert answer(told)[0] == f"nothing was changed now; before, on these samples: {before}"
+    assert answer(told)[0] == f"so far, on these samples: {before}"
     assert "nothing is in quarantine" in gate("--release", "--apply", code=0)
 
 
