@@ -20,16 +20,9 @@ from siteproof.availability.load_speeds import Speed
 from siteproof.availability.overview import COLUMNS, FOUR, HOUR, Overview, four_rows, percent, rows
 from siteproof.availability.rounds import Round
 from siteproof.availability.soak import Event, Soak, Tally
+from siteproof.cli import shared
 from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
-from siteproof.cli.shared import (
-    flag,
-    forms,
-    print_left_out,
-    print_some,
-    site_of,
-    text_option,
-    which_system,
-)
+from siteproof.cli.shared import flag, forms, print_some, site_of, text_option, which_system
 from siteproof.errors import ExitCode, UserError
 from siteproof.export.answer_model import Answer, Time, dumps, same
 from siteproof.record import availability_log
@@ -224,6 +217,7 @@ def availability(system: str, begin: str, end: str, campaign: str, fetch: bool, 
     """
     site = site_of(system)
     now = datetime.now(UTC)
+    at = int(now.timestamp())
     asked = {"--campaign": campaign, "--from": "" if begin == PERIOD else begin, "--to": end}
     if campaign and (asked["--from"] or end):
         what = "a campaign has its own period"
@@ -232,12 +226,10 @@ def availability(system: str, begin: str, end: str, campaign: str, fetch: bool, 
     jobs = soaks.jobs_of(sessions, campaign, now) if sessions else []
     period = soaks.period(jobs) if jobs else _period(begin, end, now)
     if fetch:
-        _fetch(site, period, int(now.timestamp()))
+        _fetch(site, period, at)
     soak = soaks.read(site, sessions, jobs, now) if sessions else None
-    print_left_out(sessions)
-    found = (
-        soak.known if soak else overview.read(site, files.perflogs(), period, int(now.timestamp()))
-    )
+    shared.print_left_out(sessions)
+    found = soak.known if soak else overview.read(site, files.perflogs(), period, at)
     answer = _answered(site, found, soak)
     if form == "json":
         click.echo(dumps(answer))
@@ -276,18 +268,14 @@ def _fetch(site: Site, period: tuple[int, int], now: int) -> None:
             begin = max(period[0], record.end - OVERLAP)
     nodes = nodesets.of(client.node_states())
     text = client.node_events(begin, now)
-    if not any(event.registered for event in parse_events(text).of_cluster):
+    events = parse_events(text)
+    if not any(event.registered for event in events.of_cluster):
         what = "lists no registration of this cluster, so nothing is known of its nodes"
         raise UserError("sacctmgr", what, hint="Does slurmdbd know the cluster?")
-    try:
-        availability_log.write_events(
-            files.perflogs(), site.name, EventRecord(begin, now, nodes, text)
-        )
-    except OSError as error:
-        where = files.perflogs() / site.name / availability_log.EVENTS_FOLDER
-        raise UserError(where, f"cannot be written: {error.strerror}") from None
-    events = count(len(parse_events(text).of_nodes), "event")
-    click.echo(f"recorded: {events} since {minute(begin)} UTC", err=True)
+    record = EventRecord(begin, now, nodes, text)
+    availability_log.write_events(files.perflogs(), site.name, record)
+    found = count(len(events.of_nodes), "event")
+    click.echo(f"recorded: {found} since {minute(begin)} UTC", err=True)
 
 
 # ---- verdicts
@@ -343,8 +331,7 @@ def _answer(criterion: Criterion, verdict: Verdict | None, figure: FigureAnswer)
     text = f"{verdict or 'reported only'}, {value} in {hours} h measured"
     if verdict:
         text += f", {criterion.required} required"
-    wanted = criterion.conditions.get(overview.WINDOW_HOURS)
-    if verdict is Verdict.INCOMPLETE and wanted:
+    if wanted := criterion.conditions.get(overview.WINDOW_HOURS):
         text += f" in {wanted} h"
     if verdict is Verdict.INCOMPLETE and figure.value is None and figure.finding:
         text += f": {full(figure.finding)}"
@@ -359,17 +346,16 @@ def _last_lines(
     site: Site, found: Overview, asked: Mapping[str, str], soak: Soak | None
 ) -> tuple[str, str]:
     """The answer and the next command."""
+    verdict = own(site.name, "verdict", **(asked if soak else {}))
     if soak:
-        if found.disconnected is None:
-            return words.answer(soak), _more(site, asked, nodes=True)
-        return words.answer(soak), own(site.name, "verdict", **asked)
+        more = _more(site, asked, nodes=True) if found.disconnected is None else verdict
+        return words.answer(soak), more
     if not (found.services or found.gateways or found.nodes):
         return "nothing was recorded", _more(site, asked, nodes=True)
     share, missing = found.definitions.system_overall, seconds(found.missing())
     up = "" if share is None else f", up for {percent(share)} of the measured time"
     if not missing:
-        answer = f"all {_number(found.period_hours)} h were measured{up}"
-        return answer, own(site.name, "verdict")
+        return f"all {_number(found.period_hours)} h were measured{up}", verdict
     whole = timedelta(hours=found.period_hours)
     answer = f"INCOMPLETE: {_span(missing)} of {lasting(whole)} were not measured{up}"
     nodes = not found.nodes or any(map(found.missing, found.nodes.values()))
@@ -410,9 +396,15 @@ def _answered(site: Site, found: Overview, soak: Soak | None) -> Availability:
     for kind in ("services", "gateways", "partitions", "nodes"):
         parts[kind.removesuffix("s")] = list(getattr(found, kind).items())
     of_figure = ("metric", "value", "unit", "subject", "measured_hours", "interval")
+    shown = None
+    if soak:
+        shown = SoakAnswer(
+            **same(soak, "rounds", "node_hours", "events", "speeds"),
+            load_hours={node: seconds(load) / HOUR for node, load in soak.load.items()},
+            failures=soak.tallies,
+        )
     return Availability(
-        site.name,
-        f"campaign {soak.name}, {first} to {last} UTC" if soak else f"{first} to {last} UTC",
+        *(site.name, f"{f'campaign {soak.name}, ' if soak else ''}{first} to {last} UTC"),
         _code(found, criteria, soak),
         begin=_time(found.period[0]),
         end=_time(found.period[1]),
@@ -426,15 +418,7 @@ def _answered(site: Site, found: Overview, soak: Soak | None) -> Availability:
         figures=[FigureAnswer(**same(f, *of_figure), finding=f.why) for f in figures.values()],
         criteria=criteria,
         findings=soak.findings if soak else found.findings,
-        soak=_of_soak(soak) if soak else None,
-    )
-
-
-def _of_soak(soak: Soak) -> SoakAnswer:
-    return SoakAnswer(
-        **same(soak, "rounds", "node_hours", "events", "speeds"),
-        load_hours={node: seconds(load) / HOUR for node, load in soak.load.items()},
-        failures=soak.tallies,
+        soak=shown,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from pathlib import Path
 
 import click
@@ -56,7 +55,12 @@ def collect(discard: str, why: str, by: str) -> None:
             continue
         total += found
         click.echo(harmless(f"{count(found, 'sample')} from {stage}"))
-    running = _still_running(errors)
+    discarded = set_aside.discarded(perflogs())
+    running = [
+        stage
+        for stage in manifest.pending(stages())
+        if stage not in errors and set_aside.key(stage, perflogs()) not in discarded
+    ]
     for stage in running:
         click.echo(harmless(f"not collected yet: {stage}: its job or its session still runs"))
     collected = f"{count(total, 'sample')} collected"
@@ -68,16 +72,6 @@ def collect(discard: str, why: str, by: str) -> None:
     click.echo(collected if total or running else "nothing left to collect")
 
 
-def _still_running(errors: Collection[Path]) -> list[Path]:
-    """Stage directories left to collect that are neither broken nor discarded."""
-    discarded = set_aside.discarded(perflogs())
-    return [
-        stage
-        for stage in manifest.pending(stages())
-        if stage not in errors and set_aside.key(stage, perflogs()) not in discarded
-    ]
-
-
 def _discard(text: str, by: str, why: str) -> None:
     below = Path(os.path.normpath(folder() / text))
     found = dict.fromkeys(set_aside.below(perflogs(), below), "") or _lost(below)
@@ -86,10 +80,7 @@ def _discard(text: str, by: str, why: str) -> None:
         what = f"nothing is set aside at {text}, and nothing is lost there"
         raise UserError("--discard", what, map(str, known[:5]))
     for path, wrong in found.items():
-        try:
-            done = set_aside.discard(perflogs(), path, by, why, wrong)
-        except OSError as error:
-            raise UserError(path, f"cannot be discarded: {error.strerror}") from None
+        done = set_aside.discard(perflogs(), path, by, why, wrong)
         click.echo(harmless(f"discarded: {done.stage}"))
 
 

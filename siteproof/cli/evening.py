@@ -8,7 +8,6 @@ import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
@@ -42,12 +41,12 @@ class CommandLine:
     nodes: str
     reservation: str
     mode: str
-    apply: bool
     limit: str
     capacity: str
-    certain: bool
     keep_out: str
     rolling: int
+    apply: bool
+    certain: bool
     options: tuple[str, ...]
 
     @property
@@ -80,15 +79,11 @@ class CommandLine:
     def evening(self, **replaced: str) -> list[str]:
         """This evening once more."""
         words = ["sbatch/evening"]
-        named = {"--" + name.replace("_", "-"): value for name, value in self._texts(replaced)}
-        words += [part for option in named.items() if option[1] for part in option]
-        words += [f"--{name}" for name in ("apply", "certain") if getattr(self, name)]
+        for name, value in (vars(self) | replaced | {"options": ()}).items():
+            if value:
+                words.append("--" + name.replace("_", "-"))
+                words += [] if value is True else [str(value)]
         return [*words, "--", *self.options] if self.options else words
-
-    def _texts(self, replaced: dict[str, str]) -> list[tuple[str, str]]:
-        of_all = ("campaign", "nodes", "reservation", "mode", "limit", "capacity", "keep_out")
-        found = {name: str(getattr(self, name)) for name in of_all} | replaced
-        return [*found.items(), ("rolling", str(self.rolling or ""))]
 
 
 @click.command()
@@ -139,12 +134,15 @@ def evening(**named: Any) -> None:
     siteproof evening --campaign winter-2026 --reservation maint --apply
     siteproof evening --campaign winter-2026 --rolling 8 -- -T network
     """
-    call = _checked(CommandLine(**named))
+    call = CommandLine(**named)
+    _check(call)
     site = shared.site_of("")
     os.environ["SITEPROOF_CAMPAIGN"] = call.campaign
     with children.noted() as received:
         start, seen = time.monotonic(), _look(call, site)
-        steps = Steps(Screen(_folder(call.campaign)), received)
+        # Where it leaves what it has found, whatever the campaign is called.
+        name = re.sub(r"^[.-]|[^A-Za-z0-9._-]", "_", call.campaign)
+        steps = Steps(Screen(files.folder() / "output" / "reports" / name), received)
         steps.screen.note(f"== {shlex.join(call.evening())}")
         steps.ended("look at Slurm", start, seen)
         try:
@@ -154,7 +152,7 @@ def evening(**named: Any) -> None:
     raise SystemExit(code)
 
 
-def _checked(call: CommandLine) -> CommandLine:
+def _check(call: CommandLine) -> None:
     """Raises UserError."""
     shared.must_give("evening", {"--campaign": call.campaign})
     if call.mode not in MODES:
@@ -162,14 +160,6 @@ def _checked(call: CommandLine) -> CommandLine:
     keep_out = call.keep_out or ",".join(KEEP_OUT)
     gate = Options(limit=call.limit or "0%", capacity=call.capacity, keep_out=keep_out)
     gate.shares, gate.states  # noqa: B018
-    return call
-
-
-def _folder(campaign: str) -> Path:
-    """Where the evening leaves what it has found, whatever the campaign is called."""
-    name = re.sub(r"[^A-Za-z0-9._-]", "_", campaign)
-    name = re.sub(r"^[.-]", "_", name)
-    return files.folder() / "output" / "reports" / name
 
 
 def _look(call: CommandLine, site: Site) -> str:

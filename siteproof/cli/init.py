@@ -53,34 +53,23 @@ def init(folder: Path | None) -> None:
     if folder is None:
         raise UserError("init", "needs a folder", hint="Run 'siteproof init DIR'")
     top = folder.absolute()
-    _refuse_name(top)
-    refuse_strangers(top)
-    _refuse(top)
-    try:
-        for name in FOLDERS:
-            (top / name).mkdir(parents=True, exist_ok=True)
-        for name in LINKS:
-            _put(top / name, partial(_link, SUITE / name))
-        _put(top / "activate", lambda path: path.write_text(activate(top), encoding="utf-8"))
-        if not any((top / "site-config").iterdir()):
-            shutil.copytree(SUPPLIED / FIRST_SITE, top / "site-config" / FIRST_SITE)
-    except OSError as error:
-        raise UserError(top, f"cannot be laid out: {error.strerror}") from None
-    first = f"cd {shlex.quote(str(top))} && . ./activate && reframe -c checks/ -r --mode quick"
-    print_answer(f"{top} has checks, settings, a site and a place for data", first)
-
-
-def activate(top: Path) -> str:
-    """The text of the file that a shell sources."""
-    programs = shlex.quote(str(Path(sys.prefix) / "bin"))
-    return ACTIVATE.format(folder=shlex.quote(str(top)), programs=programs)
-
-
-def _refuse_name(top: Path) -> None:
-    """Refuse a name that a shell's comment, or a list of files, cannot have. Raises UserError."""
+    # A shell's comment, or a list of files, cannot have such a name.
     if not str(top).isprintable() or ":" in str(top):
         what = "has a colon or a control character in its name, or is not UTF-8"
         raise UserError(top, what, hint="Choose another folder")
+    refuse_strangers(top)
+    _refuse(top)
+    programs = shlex.quote(str(Path(sys.prefix) / "bin"))
+    activate = ACTIVATE.format(folder=shlex.quote(str(top)), programs=programs)
+    for name in FOLDERS:
+        (top / name).mkdir(parents=True, exist_ok=True)
+    for name in LINKS:
+        _put(top / name, partial(_link, SUITE / name))
+    _put(top / "activate", lambda path: path.write_text(activate, encoding="utf-8"))
+    if not any((top / "site-config").iterdir()):
+        shutil.copytree(SUPPLIED / FIRST_SITE, top / "site-config" / FIRST_SITE)
+    first = f"cd {shlex.quote(str(top))} && . ./activate && reframe -c checks/ -r --mode quick"
+    print_answer(f"{top} has checks, settings, a site and a place for data", first)
 
 
 def _refuse(top: Path) -> None:

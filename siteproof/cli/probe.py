@@ -42,7 +42,8 @@ def probe(services: tuple[str, ...], system: str) -> None:
     lacking = probing.lacking(site, chosen.values())
     able = {name: one for name, one in chosen.items() if not probing.lacking(site, [one])}
     for result in probing.run_round(able, site):
-        _keep(site.name, result)
+        # As it comes, so that lines are in the order of time.
+        availability_log.append(files.perflogs(), site.name, result)
         print_text(f"{result.probe}: {_answer(result)}")
         number += 1
         bad += not result.ok
@@ -75,12 +76,3 @@ def _chosen(site: Site, services: Sequence[str]) -> dict[str, Probe]:
     log = availability_log.recent(files.perflogs(), site.name, now)
     last = availability_log.last_times(log.results)
     return probing.due(every, last, int(now.timestamp()))
-
-
-def _keep(system: str, result: ProbeResult) -> None:
-    """Append a result as it comes, so that lines are in the order of time. Raises UserError."""
-    try:
-        availability_log.append(files.perflogs(), system, result)
-    except OSError as error:
-        where = files.perflogs() / system / availability_log.FOLDER
-        raise UserError(where, f"cannot be written: {error.strerror}") from None

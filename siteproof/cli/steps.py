@@ -19,7 +19,7 @@ import click
 from siteproof import files, installed
 from siteproof.cli.records import INDENT, print_wrapped
 from siteproof.cli.shared import print_text
-from siteproof.errors import ExitCode, UserError, harmless
+from siteproof.errors import ExitCode, harmless
 from siteproof.gate import children
 from siteproof.wording.amounts import shorten
 
@@ -45,11 +45,8 @@ class Screen:
         self.folder = folder
         self.live = sys.stdout.isatty()
         self.path = folder / f"evening-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.log"
-        try:
-            files.write(self.path, b"", below=files.folder())
-            self.log = files.no_link(str(self.path), os.O_RDWR | os.O_APPEND)
-        except OSError as error:
-            raise UserError(self.path, f"cannot be written: {error.strerror}") from None
+        files.write(self.path, b"", below=files.folder())
+        self.log = files.no_link(str(self.path), os.O_RDWR | os.O_APPEND)
 
     def line(self, text: str, *, whole: bool = False) -> None:
         """A line that stays. whole: never broken, as it is to copy."""
@@ -144,13 +141,11 @@ class Steps:
 
     def stopped(self, end: Stopped | children.Interrupted) -> ExitCode:
         """Why the evening ends here, and how to go on. Returns the exit code."""
+        why, code = f"interrupted by {end} at '{self.name}', which was ended", ExitCode.INTERRUPTED
         if isinstance(end, Stopped):
-            why, code = f"stopped at '{self.name}': {end}; no further step was run", end.code
-        else:
-            why = f"interrupted by {end} at '{self.name}', which was ended; no further step was run"
-            why, code = f"{why}; what was measured is kept", ExitCode.INTERRUPTED
+            why, code = f"stopped at '{self.name}': {end}", end.code
         with suppress(OSError):  # the terminal may be gone; the log has both lines
-            self.screen.line(why)
+            self.screen.line(f"{why}; no further step was run; what was measured is kept")
         with suppress(OSError):
             self.screen.line(f"next: {shlex.join(self.again)}", whole=True)
         return code
@@ -179,8 +174,10 @@ class Steps:
         printed = self.screen.since(begin)
         if code not in good:
             why = answer(printed).removeprefix("siteproof: ") or "no message"
-            usage = code == ExitCode.USAGE
-            raise Stopped(why if usage else f"exit code {code}: {why}", _of_failure(code))
+            if code != ExitCode.USAGE:
+                why = f"exit code {code}: {why}"
+            is_known = code in (ExitCode.USAGE, ExitCode.INTERRUPTED)
+            raise Stopped(why, ExitCode(code) if is_known else ExitCode.FAIL)
         return code, printed
 
     def ended(self, name: str, start: float, answer: str) -> None:
@@ -240,13 +237,8 @@ def checks_ended(printed: str) -> str:
     return f"{text}; failed: {', '.join(failed)}" if failed else text
 
 
-def _of_failure(code: int) -> ExitCode:
-    """Of a step that ended with a code after which no other step has ground."""
-    return ExitCode(code) if code in (ExitCode.USAGE, ExitCode.INTERRUPTED) else ExitCode.FAIL
-
-
 def _duration(seconds: float) -> str:
-    minutes, hours = divmod(int(seconds), 60)[0], int(seconds) // 3600
+    hours, minutes = divmod(int(seconds) // 60, 60)
     if hours:
-        return f"{hours} h {minutes % 60} min"
+        return f"{hours} h {minutes} min"
     return f"{minutes} min" if minutes else f"{seconds:.0f} s"
