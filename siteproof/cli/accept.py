@@ -11,7 +11,6 @@ from siteproof.cli import shared
 from siteproof.cli.records import print_answer, print_rows, print_wrapped
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode
-from siteproof.record.sessions import Sessions
 from siteproof.verdict.judgement import Background, Record, judge_samples
 from siteproof.wording.verdicts import own
 
@@ -78,18 +77,7 @@ def _list(system: str, before: list[accepted.Acceptance]) -> None:
             f"({_counts(record)}{despite})"
         )
     compared = f"later ones are compared with {before[-1].name}" if before else ""
-    print_answer(compared or "nothing accepted yet", _next(system, before))
-
-
-def _next(system: str, before: list[accepted.Acceptance]) -> str:
-    """The next command: the comparison with what was measured later, else the verdict."""
-    jobs = Sessions(files.perflogs(), system).headers
-    if before and jobs:
-        latest = accepted.resolve(accepted.LATEST, jobs, before)
-        measured = {name for header in jobs for name in (header.campaign, header.session)}
-        if latest != before[-1].name in measured:
-            return own(system, "compare", before[-1].name, latest)
-    return own(system, "verdict")
+    print_answer(compared or "nothing accepted yet", own(system, "verdict"))
 
 
 def _row(record: accepted.Acceptance) -> tuple[str, ...]:

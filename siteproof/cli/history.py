@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -96,7 +96,9 @@ def history(
         raise UserError("--csv", "needs --sql", hint="Use --sql QUERY --csv, or --json")
     files.must_exist()
     with _opened(wanted, rebuild=rebuild) as found:
-        _warn(found, wanted.systems or found.systems)
+        for one in wanted.systems or found.systems:
+            clocks = fulls(found.clock_findings(one))
+            shared.print_text(*clocks, title=f"siteproof: {one}: ", err=True)
         wanted.must_be_known(found)
         if query is not None:
             _answer(found, query, form)
@@ -108,12 +110,6 @@ def history(
         if query is not None or file:
             _refused(found.refused, err=True)
         raise SystemExit(ExitCode.INCOMPLETE if found.refused else ExitCode.PASS)
-
-
-def _warn(found: History, systems: Sequence[str]) -> None:
-    for name in systems:
-        lines = fulls(found.clock_findings(name))
-        shared.print_text(*lines, title=f"siteproof: {name}: ", err=True)
 
 
 def _nodes(text: str) -> list[str]:
@@ -149,26 +145,9 @@ def _summary(found: History, wanted: Wanted, form: str) -> None:
         _table(NAMES, rows)
     _refused(found.refused)
     samples, count = (sum(row[place] for row in rows) for place in (3, 2))
-    click.echo(_store(found))
+    click.echo(f"store: {found.folder or 'in memory'}")
     text = f"history: {samples:,} samples in {count:,} files, {len(found.refused)} refused"
     records.print_answer(text, COLUMNS)
-
-
-def _store(found: History) -> str:
-    if found.folder is None:
-        return "store: in memory"
-    if not found.folder.is_dir():
-        return "store: none yet"
-    size = sum(map(_size, found.folder.iterdir()))
-    return f"store: {found.folder} ({size / 1e6:.1f} MB)"
-
-
-def _size(path: Path) -> int:
-    """Bytes; 0 if another process has just removed or renamed the file."""
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
 
 
 def _refused(lines: Sequence[str], err: bool = False) -> None:
@@ -178,27 +157,19 @@ def _refused(lines: Sequence[str], err: bool = False) -> None:
 
 def _answer(found: History, query: str, form: str) -> None:
     names, rows = extract.ask(found, query)
-    if not form:
-        _print_answer(names, rows)
-        return
     twice = [name for name in names if names.count(name) > 1]
     if twice and form == "json":
         what = f"two columns are named {twice[0]}"
         raise UserError("--json", what, hint="Rename one of them in the query, with AS")
-    cell = CELLS[form]
-    records.print_rows(
-        [str(cell(name)) for name in names], (list(map(cell, row)) for row in rows), form
-    )
-
-
-def _print_answer(names: Sequence[str], rows: Iterator[Sequence[object]]) -> None:
-    """The first rows as a table, and how many there are."""
+    if cell := CELLS.get(form):
+        cells = (list(map(cell, row)) for row in rows)
+        records.print_rows([str(cell(name)) for name in names], cells, form)
+        return
     shown = list(itertools.islice(rows, MAX_ROWS))
     _table(names, shown)
     more = sum(1 for _ in rows)
     cut = f", {more:,} of them not shown; --csv and --json have all" if more else ""
-    number = len(shown) + more
-    records.print_answer(f"{number:,} {'row' if number == 1 else 'rows'}{cut}", COLUMNS)
+    records.print_answer(f"{len(shown) + more:,} rows{cut}", COLUMNS)
 
 
 def _plain(value: object) -> object:

@@ -87,13 +87,8 @@ def lint(systems: tuple[str, ...], schema: bool, coverage: bool, form: str) -> N
     if form:
         print_rows(("kind", "text"), _rows(found), form)
     else:
-        _print(found, _answer(chosen, swept, mistakes, _only_counted(documents)))
+        _print(found, _answer(chosen, swept, mistakes, documents))
     raise SystemExit(ExitCode.USAGE if mistakes or not chosen else ExitCode.PASS)
-
-
-def _only_counted(documents: list[Document]) -> int:
-    """Mistakes beyond the lines: of a file with too many, one line stands for the last ones."""
-    return sum(document.untold - 1 for document in documents if document.untold)
 
 
 def _rows(found: Found) -> list[tuple[str, str]]:
@@ -224,8 +219,12 @@ def _data(chosen: list[str]) -> list[UserError]:
     return found
 
 
-def _answer(chosen: list[str], swept: list[str], mistakes: list[UserError], untold: int) -> str:
+def _answer(
+    chosen: list[str], swept: list[str], mistakes: list[UserError], documents: list[Document]
+) -> str:
     if mistakes:
+        # Of a file with too many, one line stands for the last ones.
+        untold = sum(document.untold - 1 for document in documents if document.untold)
         wrong = {mistake.where.rpartition(":")[0] or mistake.where for mistake in mistakes}
         return f"{count(len(mistakes) + untold, 'mistake')} in {count(len(wrong), 'file')}"
     if not chosen:

@@ -112,20 +112,9 @@ def _print(tables: list[Results]) -> None:
 
 
 def _answer(name: str, samples: int, judged: list[Judged]) -> str:
-    counts = [_counted(judged, answer) for answer in Outcome]
-    against = ", ".join(count for count in counts if count) or "none"
+    counts = Counter(one.answer for one in judged)
+    against = ", ".join(f"{counts[one]} {one}" for one in Outcome if counts[one]) or "none"
     return f"published of {name}: {samples} values and texts; with a criterion: {against}"
-
-
-def _counted(judged: list[Judged], answer: Outcome) -> str:
-    """How many, and of which checks where they miss: `5 misses (BlockStorage 2, ...)`."""
-    checks = Counter(one.sample.metric.partition(".")[0] for one in judged if one.answer is answer)
-    if not checks:
-        return ""
-    count = f"{checks.total()} {answer}"
-    if answer is not Outcome.MISSES:
-        return count
-    return f"{count} ({', '.join(f'{check} {n}' for check, n in checks.items())})"
 
 
 def _missed(one: Judged) -> Finding:

@@ -96,14 +96,9 @@ def print_table(table: Table) -> None:
         return
     if table.title:
         print_wrapped(_text(table.title))
-    names, rows = _texts(table)
-    print_records([_row(names, row) for row in rows])
-
-
-def _texts(table: Table) -> tuple[list[str], list[tuple[str, ...]]]:
-    """The heads of a table's columns, and the cells of each row."""
-    columns = [[_text(cell) for cell in column.cells] for column in table.columns]
-    return [_text(column.header) for column in table.columns], list(zip(*columns, strict=True))
+    names = [_text(column.header) for column in table.columns]
+    columns = [map(_text, column.cells) for column in table.columns]
+    print_records([_row(names, row) for row in zip(*columns, strict=True)])
 
 
 def _row(names: Sequence[str], cells: Sequence[str]) -> Entry:

@@ -231,7 +231,7 @@ class World:
         text = text.replace(str(CLONE), "<clone>")
         text = re.sub(r"\d+ (check|sweep)s\b(?=.* of the suite|, no mistake)", r"<n> \1s", text)
         text = re.sub(r"\(\d+ GB free\)", "(<free> GB free)", text)
-        return re.sub(r"history-[0-9a-f]{16} \([\d.]+ MB\)", "history-<path> (<size> MB)", text)
+        return re.sub(r"history-[0-9a-f]{16}", "history-<path>", text)
 
     def shown(self, path: Path) -> str:
         """A file that a command has written, as text."""
