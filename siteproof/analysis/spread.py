@@ -65,10 +65,16 @@ def as_seconds(times: ArrayLike) -> Floats:
     return finite(moments)
 
 
+def middles(values: Floats) -> Floats:
+    """The median of each row without gaps, as that of numpy, which is slow for few values."""
+    ordered, size = np.sort(values), values.shape[-1]
+    found: Floats = (ordered[..., (size - 1) // 2] + ordered[..., size // 2]) / 2
+    return found
+
+
 def middle(values: Floats) -> float:
-    """The median of one or more values without gaps, as that of numpy, which is slow for few."""
-    ordered, half = np.sort(values), values.size // 2
-    return float(ordered[half] if values.size % 2 else (ordered[half - 1] + ordered[half]) / 2)
+    """The median of one or more values without gaps."""
+    return float(middles(values))
 
 
 def robust_sd(deviations: Floats, size: float) -> float:
@@ -216,9 +222,10 @@ def clipped(values: Floats, typical: float) -> tuple[float, float]:
 
 
 def running_median(values: Floats, reach: int = BESIDE) -> Floats:
-    """Of each value and so many on each side; at the ends of the first and of the last window."""
-    width = min(2 * reach + 1, values.size)
-    ordered = np.sort(np.lib.stride_tricks.sliding_window_view(values, width), axis=1)
-    windows = (ordered[:, (width - 1) // 2] + ordered[:, width // 2]) / 2  # as `middle`
-    at = np.clip(np.arange(values.size) - width // 2, 0, windows.size - 1)
-    return windows[at]
+    """Of each value and so many on each side; at the ends of a row of its first and last window."""
+    size = values.shape[-1]
+    width = min(2 * reach + 1, size)
+    windows = middles(np.lib.stride_tricks.sliding_window_view(values, width, axis=-1))
+    at = np.clip(np.arange(size) - width // 2, 0, windows.shape[-1] - 1)
+    found: Floats = windows[..., at]
+    return found

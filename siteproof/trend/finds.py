@@ -8,7 +8,7 @@ decided for all lines together, as so many show something by chance: `analysis.s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -17,17 +17,19 @@ from numpy.typing import NDArray
 
 from siteproof.analysis import drift, shape, steps
 from siteproof.analysis.drift import Drift
+from siteproof.analysis.quiet import quiet
 from siteproof.analysis.screen import screen
-from siteproof.analysis.season import screen_seasons
+from siteproof.analysis.season import YEARS, screen_seasons
 from siteproof.analysis.segments import Change
 from siteproof.analysis.shape import Shape
 from siteproof.analysis.slow_nodes import MIN_FLEET
-from siteproof.analysis.spread import MEAN_TO_SIGMA, UNKNOWN, Typical, middle, typical
+from siteproof.analysis.spread import MEAN_TO_SIGMA, UNKNOWN, YEAR, Typical, middle, typical
 from siteproof.record.grouped import grouped
 from siteproof.trend.alerts import CONFIRMS, Kind
 from siteproof.trend.lines import Floats, Ints, RoleSeries
 
 DAY = np.timedelta64(1, "D")
+ANNUAL = np.timedelta64(int(YEARS * YEAR), "s")  # in shorter histories no year is a pattern
 FLEET = -1  # the node of a fleet's line
 BATCH, CELLS = 4096, 4096 * 1000  # lines, and values, that are screened at a time
 SOME = 200  # lines of a group that show what is typical
@@ -137,7 +139,7 @@ def look(lines: Sequence[Region], progress: Progress | None = None) -> Found:
     size = max(1, min(BATCH, CELLS // max(1, longest)))
     for begin in range(0, len(lines), size):
         batch = lines[begin : begin + size]
-        for line, may_swing in _suspects(batch, fleets):
+        for line, may_swing in _suspects(batch, fleets, kinds):
             kind = UNKNOWN if line.node == FLEET else kinds[id(line.group)]
             _closely(line, kind, may_swing, found)
         if progress:
@@ -147,18 +149,35 @@ def look(lines: Sequence[Region], progress: Progress | None = None) -> Found:
     return found
 
 
-def _suspects(batch: Sequence[Region], fleets: Container[int]) -> Iterator[tuple[Region, bool]]:
+def _suspects(
+    batch: Sequence[Region], fleets: Container[int], kinds: Mapping[int, Typical]
+) -> Iterator[tuple[Region, bool]]:
     """The lines of fleets, and those that the screens flag; whether each may swing.
 
-    fleets: the groups that have one.
+    fleets: the groups that have one. kinds: what the lines of each group do.
     """
     flagged = screen(_table([line.values for line in batch]))
     alone = [at for at, line in enumerate(batch) if id(line.group) not in fleets]
     flagged[alone] |= _swinging([batch[at] for at in alone])
     suspects = [line for at, line in enumerate(batch) if line.node == FLEET or flagged[at]]
-    swinging = _swinging(suspects).tolist()
-    for line, may_swing in zip(suspects, swinging, strict=True):
-        yield line, may_swing or line.node == FLEET
+    swinging = _swinging(suspects)
+    swinging |= np.array([line.node == FLEET for line in suspects], dtype=bool)
+    silent = _quiet(suspects, kinds) & ~swinging
+    for at in np.flatnonzero(~silent).tolist():
+        yield suspects[at], bool(swinging[at])
+
+
+def _quiet(suspects: Sequence[Region], kinds: Mapping[int, Typical]) -> NDArray[np.bool_]:
+    """Lines that surely show nothing but a swing."""
+    found = np.zeros(len(suspects), dtype=bool)
+    alike = grouped(
+        ((id(line.group), line.values.size), at)
+        for at, line in enumerate(suspects)
+        if line.node != FLEET and line.group.times[-1] - line.group.times[0] < ANNUAL
+    )
+    for (group, _), rows in alike.items():
+        found[rows] = quiet(np.array([suspects[at].values for at in rows]), kinds[group])
+    return found
 
 
 def _swinging(batch: Sequence[Region]) -> NDArray[np.bool_]:
