@@ -374,7 +374,7 @@ def _node_answer(node: NodeReport) -> NodeAnswer:
     return NodeAnswer(
         **same(node, "node", "role", "state", "findings", "repair", "suspect", "untested"),
         reasons=fulls(node.findings),
-        metrics={name: MetricAnswer(**vars(metric)) for name, metric in node.metrics.items()},
+        metrics={name: MetricAnswer(*metric) for name, metric in node.metrics.items()},
         notes=fulls(node.notes),
         note_findings=node.notes,
         wrong=[WrongAnswer(full(why), why.check, why.status) for why in wrong],

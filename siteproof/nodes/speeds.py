@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from siteproof.record import finding
 from siteproof.record.finding import Detail, Finding, Kind, note
 from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import node_of
-from siteproof.record.series import JobValue, Series
+from siteproof.record.series import Series
 from siteproof.record.value_table import Floats, Ints
 
 RECENT_RUNS = 10  # that show where a node lies, and whether it is unstable
@@ -37,8 +37,7 @@ LEAST_RUNS = 100  # of all nodes, that show how often healthy ones look slow
 LONG_PAST = 5  # runs: so long a gross difference of some nodes is one of kind
 
 
-@dataclass(frozen=True)
-class MetricReport:
+class MetricReport(NamedTuple):
     """A node in one metric. z and deficit are of its newest run, against the fleet of that run.
 
     value: of the newest run. median: the fleet's. z: None where too few nodes allow none.
@@ -56,8 +55,7 @@ class MetricReport:
     slow_runs: int
 
 
-@dataclass(frozen=True)
-class InOneSeries:
+class InOneSeries(NamedTuple):
     """A node in one series. state OK: reasons prove nothing yet, until it is run again.
 
     suspect: slow against the fleet, or fallen against its own past, however often.
@@ -79,9 +77,29 @@ class InSeries:
     course: Past
 
     def places(self) -> Iterator[tuple[str, InOneSeries]]:
-        """Every node that has a value."""
-        for node, runs in self.runs.items():
-            yield node, self._place(node, runs)
+        """Every node that has a value; all at once, and closely those that may be slow."""
+        z, deficit, slow = self._ranked
+        known = ~np.isnan(self.course.values)
+        last = known.shape[1] - 1 - known[:, ::-1].argmax(axis=1)
+        rows = np.arange(len(known))
+        medians = np.array([[level.median for level in one.fleet] for one in self._ranks])
+        count = np.minimum(rules.RETESTS, known.sum(axis=1))
+        count = np.maximum(count, [len(runs) for runs in self.runs.values()])
+        ago = np.cumsum(known[:, ::-1], axis=1)[:, ::-1]  # in runs of the node; 1: the newest
+        slow_runs = (slow & known & (ago <= count[:, None])).sum(axis=1)
+        columns = (
+            _or_none(z[rows, last]),
+            deficit[rows, last].tolist(),
+            _or_none(self._changes),
+            count.tolist(),
+            slow_runs.tolist(),
+        )
+        reports = zip(medians[self.kinds, last].tolist(), *columns, strict=True)
+        closely = ((self.falls.runs > 0) | (slow_runs > 0)).tolist()
+        for row, ((node, runs), rest) in enumerate(zip(self.runs.items(), reports, strict=True)):
+            report = MetricReport(runs[-1].value, runs[-1].unit, *rest)
+            plain = InOneSeries(report, State.OK, (), suspect=False)
+            yield node, self._closely(node, row, report) if closely[row] else plain
 
     def unstable(self) -> Iterator[Finding]:
         """Nodes whose runs differ far more than those of most nodes."""
@@ -130,14 +148,22 @@ class InSeries:
         return row_medians(falls.newest_last(level)[:, -RECENT_RUNS:])
 
     @cached_property
-    def _ranks(self) -> list[tuple[Ranks, dict[int, int]]]:
-        """Of each kind its nodes in all runs, and the row of each there."""
-        found = []
-        for kind in range(int(self.kinds.max(initial=0)) + 1):
-            rows = np.flatnonzero(self.kinds == kind)
-            one = ranks.ranks(self.course.values[rows], self.better, self.falls.noise)
-            found.append((one, {row: at for at, row in enumerate(rows.tolist())}))
-        return found
+    def _ranks(self) -> list[Ranks]:
+        """The nodes of each kind in all runs."""
+        return [
+            ranks.ranks(self.course.values[self.kinds == kind], self.better, self.falls.noise)
+            for kind in range(int(self.kinds.max(initial=0)) + 1)
+        ]
+
+    @cached_property
+    def _ranked(self) -> tuple[Floats, Floats, ranks.Bools]:
+        """z, deficit and slow of each node in each run, compared with its kind."""
+        shape = self.course.values.shape
+        z, deficit, slow = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=bool)
+        for kind, one in enumerate(self._ranks):
+            of_kind = self.kinds == kind
+            z[of_kind], deficit[of_kind], slow[of_kind] = one.z, one.deficit, one.slow
+        return z, deficit, slow
 
     @cached_property
     def by_chance(self) -> ByChance:
@@ -146,15 +172,12 @@ class InSeries:
         Without those that fell, and those that mostly looked so: they are slow. Of the others the
         tenth that did most often is left out, as some of them were slow for a while.
         """
-        counts = []
-        for one, nodes in self._ranks:
-            rows = np.array(list(nodes), dtype=np.intp)
-            known = ~np.isnan(self.course.values[rows, : -rules.RETESTS])
-            slow = one.slow[:, : -rules.RETESTS] & known
-            clear = slow & (one.deficit[:, : -rules.RETESTS] >= rules.CLEAR_FALL)
-            found = np.column_stack([part.sum(axis=1) for part in (known, slow, clear)])
-            counts.append(found[self.falls.runs[rows] == 0])
-        healthy = np.concatenate(counts) if counts else np.zeros((0, 3))
+        before = slice(-rules.RETESTS)
+        _, deficit, slow = self._ranked
+        known, slow = ~np.isnan(self.course.values[:, before]), slow[:, before]
+        clear = slow & (deficit[:, before] >= rules.CLEAR_FALL)
+        counts = np.column_stack([part.sum(axis=1) for part in (known, slow, clear)])
+        healthy = counts[self.falls.runs == 0]
         healthy = healthy[2 * healthy[:, 1] <= healthy[:, 0]]
         order = np.argsort(healthy[:, 1], kind="stable")[: len(healthy) * 9 // 10]
         total, slow_runs, clear_runs = healthy[order].sum(axis=0).tolist()
@@ -164,17 +187,17 @@ class InSeries:
 
     def _fleet(self, kind: int = 0) -> Level:
         """The nodes of a kind in the newest session; 0: of the most frequent one."""
-        return self._ranks[kind][0].fleet[-1]
+        return self._ranks[kind].fleet[-1]
 
     @cached_property
-    def changes(self) -> dict[str, float]:
-        """Each node compared with its own past, where it has enough of it; negative: worse."""
+    def _changes(self) -> Floats:
+        """Each node compared with its own past, NaN with too little of it; negative: worse."""
         past, now = np.split(self.course.values, [self.course.judged], axis=1)
         before = row_medians(past)
         with np.errstate(divide="ignore", invalid="ignore"):
             each = self._sign * (row_medians(now) / before - 1)
         known = ((~np.isnan(past)).sum(axis=1) >= rules.MIN_HISTORY) & (before > 0)
-        return {node: float(each[row]) for node, row in self.course.nodes.items() if known[row]}
+        return np.where(known, each, np.nan)
 
     @property
     def _sign(self) -> int:
@@ -185,7 +208,7 @@ class InSeries:
 
         Of fewer than three nodes it is not known: each is compared with its own past alone.
         """
-        role, known = self.key.role, self.changes.values()
+        role, known = self.key.role, self._changes[~np.isnan(self._changes)].tolist()
         if len(known) >= falls.OTHERS and 2 * len(known) > len(self.runs):
             shift, error = median(known), rules.level(known).sd / len(known) ** 0.5
             if abs(shift) >= max(rules.MIN_DEFICIT, rules.MOVED_SD * error):
@@ -237,7 +260,7 @@ class InSeries:
     def _share_far_above(self) -> float:
         """The share of nodes whose newest run is far better than the median of their kind."""
         far = total = 0
-        for one, _ in self._ranks:
+        for one in self._ranks:
             if one.fleet[-1].size >= rules.MIN_FLEET:
                 z, deficit = _newest(one.z), _newest(one.deficit)
                 far += int(((z > -rules.Z_LIMIT) & (deficit <= -rules.MIN_DEFICIT)).sum())
@@ -262,7 +285,7 @@ class InSeries:
 
     def is_slow(self, node: str) -> bool:
         """Whether its newest run is slow compared with its sisters."""
-        return self._own(self.course.nodes[node])[-1][-1]
+        return self._own(self.course.nodes[node])[1][-1]
 
     def not_ranked(self) -> list[str]:
         """The nodes that neither their sisters nor their own past can show to be slow."""
@@ -270,36 +293,20 @@ class InSeries:
             return []
         return [n for n in self.runs if len(self.course.of(n)[0]) <= rules.MIN_HISTORY]
 
-    @cached_property
-    def _runs(self) -> list[tuple[list[int], list[bool]]]:
-        """The runs in which each node has a value, and which of them are slow."""
-        known = [np.flatnonzero(there).tolist() for there in ~np.isnan(self.course.values)]
-        slow = np.zeros(self.course.values.shape, dtype=bool)
-        for one, rows in self._ranks:
-            slow[list(rows)] = one.slow
-        both = zip(known, slow.tolist(), strict=True)
-        return [(there, [of_node[run] for run in there]) for there, of_node in both]
+    def _own(self, row: int) -> tuple[list[int], list[bool]]:
+        """The runs in which a node has a value, and which of them are slow."""
+        there = np.flatnonzero(~np.isnan(self.course.values[row]))
+        return there.tolist(), self._ranked[2][row, there].tolist()
 
-    def _own(self, row: int) -> tuple[Ranks, int, list[int], list[bool]]:
-        """The ranks of a node's kind, its row there, its runs, and which of them are slow."""
-        one, rows = self._ranks[int(self.kinds[row])]
-        return one, rows[row], *self._runs[row]
-
-    def _place(self, node: str, runs: list[JobValue]) -> InOneSeries:
-        row = self.course.nodes[node]
-        one, at, there, slow = self._own(row)
-        fallen = self._fallen(row)
-        count = max(len(runs), min(rules.RETESTS, len(slow)))
-        z, deficit = float(one.z[at, there[-1]]), float(one.deficit[at, there[-1]])
-        report = MetricReport(
-            *(runs[-1].value, runs[-1].unit, one.fleet[there[-1]].median),
-            *(None if isnan(z) else z, deficit, self.changes.get(node)),
-            *(count, sum(slow[-count:])),
-        )
-        if not (fallen or any(slow[-count:])):  # as nearly all are
-            return InOneSeries(report, State.OK, (), False)
+    def _closely(self, node: str, row: int, report: MetricReport) -> InOneSeries:
+        """A node that fell, or was slow in what is judged."""
+        there, slow = self._own(row)
+        fallen, deficit = self._fallen(row), report.deficit
+        if not (fallen or report.slow_runs):
+            return InOneSeries(report, State.OK, (), suspect=False)
         # A node that is good again is held against what is judged only: it may be repaired.
-        is_back = not (slow[-1] or (deficit >= rules.MIN_DEFICIT and z < rules.Z_LIMIT / 2))
+        is_low = deficit >= rules.MIN_DEFICIT and (report.z or 0.0) < rules.Z_LIMIT / 2
+        is_back = not (slow[-1] or is_low)
         counted = slow[np.searchsorted(there, self.course.judged) :] if is_back else slow
         rule = rules.retest_rule(counted, deficit, self.by_chance)
         is_slow = rule in (Slow.ONCE, Slow.CONFIRMED) or fallen > 0
@@ -309,7 +316,7 @@ class InSeries:
         if not (is_slow or rule is Slow.UNCONFIRMED):
             return InOneSeries(report, State.OK, (), suspect)
         reasons = []
-        if any(slow[-count:]):
+        if report.slow_runs:
             lasting = self._lasting(slow, there)
             reasons.append(self._against_fleet(node, report, rule, slow, is_slow, lasting))
         if fallen:
@@ -321,7 +328,7 @@ class InSeries:
         fallen = int(self.falls.runs[row])
         if not 0 < fallen <= 2 * rules.RETESTS:
             return fallen
-        slow = self._own(row)[-1][-fallen:]
+        slow = self._own(row)[1][-fallen:]
         return 0 if self.by_chance.explains(fallen, sum(slow)) else fallen
 
     def _lasting(self, slow: list[bool], there: list[int]) -> tuple[str, int]:
@@ -379,6 +386,10 @@ class InSeries:
     def _finding(self, kind: Kind, details: Mapping[str, Any], subject: str = "") -> Finding:
         check = self.key.metric.partition(".")[0]
         return finding.of(kind, details, subject=subject, check=check, metric=self.key.name)
+
+
+def _or_none(values: Floats) -> list[float | None]:
+    return [None if isnan(value) else value for value in values.tolist()]
 
 
 def _newest(values: Floats) -> Floats:

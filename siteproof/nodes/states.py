@@ -106,8 +106,7 @@ def report(judged: Judgement, past: ValueTable = NO_VALUES) -> FleetReport:
     both_ends = replace(judged, samples=pair_ends.ends(judged.samples))
     for one in _all_series(both_ends, earlier.both_ends(past)):
         for node, place in one.places():  # the matrix decides who is slow: these are only shown
-            shown = replace(place, state=State.OK, reasons=(), suspect=False)
-            found.place(node, one.key.name, shown)
+            found.place(node, one.key.name, InOneSeries(place.metric, State.OK, (), suspect=False))
     alone = past.where(past.peer == NOBODY)
     of_nodes = _all_series(nodes_only, earlier.of_gpus(alone))
     for one in of_nodes:
