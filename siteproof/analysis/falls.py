@@ -123,10 +123,12 @@ def _coarse(level: Floats) -> Floats:
 def newest_last(values: Floats) -> Floats:
     """Each row without its gaps in between: they come first, and the newest value is the last."""
     gaps = np.isnan(values)
-    if not gaps.any():
+    rows = np.flatnonzero(gaps.any(axis=1))
+    if not rows.size:
         return values
-    order = np.argsort(~gaps, axis=1, kind="stable")
-    return np.take_along_axis(values, order, axis=1)
+    found, order = values.copy(), np.argsort(~gaps[rows], axis=1, kind="stable")
+    found[rows] = np.take_along_axis(values[rows], order, axis=1)
+    return found
 
 
 @dataclass(frozen=True)

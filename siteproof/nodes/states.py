@@ -248,8 +248,10 @@ class _Found:
 
     def finished(self, history: since.History) -> dict[str, NodeReport]:
         order = list(State)
-        done = {}
+        done = dict(self.nodes)
         for node, known in self.nodes.items():
+            if not self._reasons[node]:  # as of nearly all
+                continue
             reasons = sorted(
                 ((state, why) for (state, _), why in self._reasons[node].items()),
                 key=lambda reason: order.index(reason[0]),
@@ -257,7 +259,7 @@ class _Found:
             states = [state for state, _ in reasons]
             done[node] = replace(
                 known,
-                state=states[0] if states else State.OK,
+                state=states[0],
                 findings=history.dated(why for _, why in reasons),
                 suspect=known.suspect or State.SLOW in states,
                 untested=State.UNTESTED in states,
