@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
 from pathlib import Path
+from typing import Any
 
 from siteproof import files, installed, locks
 from siteproof.errors import UserError
@@ -59,7 +59,7 @@ HEAD = 2048  # bytes in which it is
 _UNSAFE = re.compile(rb"^\.|[^A-Za-z0-9._-]")
 _DRAFT = re.compile(r"\.[0-9a-f]{16}\.tmp")
 _RANKS = {str(verdict): rank for verdict, rank in RANKS.items()}
-_SOURCES = {".py", ".yaml", ".css", ".js", ".j2"}
+_SOURCES = {".py", ".yaml", ".csv", ".css", ".js", ".j2"}
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _safe(name: str) -> str:
 
 def listed(site: Site, sessions: Sequence[Sessions]) -> list[Page]:
     """The pages of a system, the newest first. sessions: its own, or those of its members."""
-    paths = {path: head for one in sessions for path, head in one.paths(_any).items()}
+    paths = {path: head for one in sessions for path, head in one.paths(lambda _: True).items()}
     own = [head for head in paths.values() if head.mode != PUBLISHED]
     newest = max(own, key=lambda head: head.order, default=None)
     shared = _shared(site, sessions)
@@ -131,22 +131,14 @@ def listed(site: Site, sessions: Sequence[Sessions]) -> list[Page]:
     for part in parts:
         name = part[0].campaign
         asked = name if latest[name] is part else campaign.address(part)
-        inputs = _digest(shared, asked, _stamps(_of_part(paths, part)))
+        inside = {head.session for head in part}
+        own_paths = [path for path, head in paths.items() if head.session in inside]
+        inputs = _digest(shared, asked, _stamps(own_paths))
         found.append(_page(site.name, part, name, asked, inputs))
     if newest is None or site.members or not newest.campaign:
         today = f"{datetime.now(UTC):%Y-%m-%d}"  # what is too old depends on it
         found.append(_page(site.name, own, "", "", _digest(shared, today, _stamps(paths))))
     return sorted(found, key=_age, reverse=True)
-
-
-def _of_part(paths: Mapping[Path, Header], part: Sequence[Header]) -> list[Path]:
-    """The files of a campaign's sessions."""
-    inside = {head.session for head in part}
-    return [path for path, head in paths.items() if head.session in inside]
-
-
-def _any(_header: Header) -> bool:
-    return True
 
 
 def _age(page: Page) -> tuple[int, str]:
@@ -181,30 +173,22 @@ def _shared(site: Site, sessions: Sequence[Sessions]) -> str:
     in_force = [key for one in each for key, waiver in one.waivers.items() if waiver.holds(today)]
     folders = [one.folder for one in each]
     folders += [path for one in each for path in own_checks(one.folder, one.system)]
-    kinds = {".yaml", ".csv"}
+    folders += [Path(__file__).parents[1], installed.SUITE / "checks"]  # which make pages
     decided = (files.perflogs() / one.name / kind for one in each for kind in DECISIONS)
     lost = [str(why) for one in sessions for why in (*one.left_out, *one.set_aside)]
     return _digest(
-        _suite(),
-        [_contents(path, kinds) for path in folders],
+        [_contents(folder) for folder in folders],
         _stamps(path for folder in decided for path in folder.rglob("*")),
         in_force,
         lost,
     )
 
 
-@cache
-def _suite() -> list[list[str]]:
-    """The digest of the code and the catalogue that make pages."""
-    package = Path(__file__).parents[1]
-    return [_contents(folder, _SOURCES) for folder in (package, installed.SUITE / "checks")]
-
-
-def _contents(folder: Path, kinds: Collection[str]) -> list[str]:
-    """The name and the digest of each file of some kinds below a folder."""
+def _contents(folder: Path) -> list[str]:
+    """The name and the digest of each file below a folder that pages depend on."""
     found = []
     for path in sorted(folder.rglob("*")):
-        if path.suffix in kinds and path.is_file():
+        if path.suffix in _SOURCES and path.is_file():
             digest = hashlib.sha256(files.read_named(path, files.OUTPUT)).hexdigest()
             found.append(f"{path.relative_to(folder)} {digest}")
     return found
@@ -227,23 +211,18 @@ def read(folder: Path) -> dict[str, Page]:
     """What is known of each page, by its file; nothing where that cannot be understood."""
     try:
         record = files.read_json(folder / STATE, below=folder, limit=files.OUTPUT)
-        pages = {page.file: page for page in map(_checked, record)}
+        return {page.file: page for page in map(_checked, record)}
     except files.Unread:
         raise  # the file may be whole
     except (FileNotFoundError, UserError, ValueError, TypeError):
         return {}
-    return pages
 
 
-def _checked(record: object) -> Page:
+def _checked(record: Any) -> Page:
     """Raises ValueError, TypeError."""
-    kinds = {field.name: int if field.type == "int" else str for field in fields(Page)}
-    if not isinstance(record, dict) or record.keys() != kinds.keys():
-        raise ValueError("not a page")
-    if any(type(record[name]) is not kind for name, kind in kinds.items()):
-        raise ValueError("not a page")
     page = Page(**record)
-    if not page.system:  # its page would not lie in the folder
+    wrong = [f for f in fields(Page) if type(getattr(page, f.name)).__name__ != f.type]
+    if wrong or not page.system:  # without a system its page would not lie in the folder
         raise ValueError("not a page")
     moments = filter(None, (page.first, page.last, page.made, page.removed))
     if any(datetime.fromisoformat(moment).year not in YEARS for moment in moments):
@@ -255,11 +234,16 @@ def is_current(folder: Path, known: Page | None, wanted: Page) -> bool:
     """Whether a page is there as it was made, from what it would be made from now."""
     if known is None or known.removed or known.inputs != wanted.inputs:
         return False
-    try:
-        text = files.read(folder / known.file, below=folder, limit=files.REPORT)
-    except (FileNotFoundError, UserError):
-        return False
+    text = _text(folder, known.file, files.REPORT)
     return hashlib.sha256(text).hexdigest() == known.content
+
+
+def _text(folder: Path, name: str, limit: int) -> bytes:
+    """What a file of the folder has; nothing where it cannot be read."""
+    try:
+        return files.read(folder / name, below=folder, limit=limit)
+    except (FileNotFoundError, UserError):
+        return b""
 
 
 def put(folder: Path, page: Page, text: bytes, before: Page | None) -> bool:
@@ -281,7 +265,9 @@ def settle(folder: Path, system: str, before: Mapping[str, Page], now: Collectio
 
     before: what was known before the samples were listed. now: the files of the pages listed.
     """
-    if not _removed(read(folder), system, before, now) and _is_whole(folder):
+    known = read(folder)
+    index = _text(folder, INDEX, files.OUTPUT)
+    if not _removed(known, system, before, now) and index == _index(known.values()):
         return
     with _alone(folder):
         known = read(folder)
@@ -304,33 +290,25 @@ def _removed(
     return [page for page in present if page.file not in now and before.get(page.file) == page]
 
 
-def _is_whole(folder: Path) -> bool:
-    try:
-        there = files.read(folder / INDEX, below=folder, limit=files.OUTPUT)
-    except (FileNotFoundError, UserError):
-        return False
-    return there == _index(read(folder).values())
-
-
 def _save(folder: Path, pages: Mapping[str, Page]) -> None:
     record = json.dumps([asdict(page) for page in pages.values()], indent=0)
     files.write(folder / STATE, record.encode(), below=folder)
     _write(folder / INDEX, _index(pages.values()), folder)
     for place in {folder, *((folder / name).parent for name in pages)}:
         with suppress(OSError, UserError):
-            _tidy(place, folder, (folder / INDEX).stat().st_mtime)
+            _tidy(place, folder)
 
 
-def _tidy(place: Path, folder: Path, now: float) -> None:
+def _tidy(place: Path, folder: Path) -> None:
     """Remove the drafts of processes that were killed. Raises OSError, UserError."""
-
-    def is_old(handle: int) -> bool:
-        return now - os.fstat(handle).st_mtime > LEFTOVER
-
-    for name in files.names(place, below=folder, most=MAX_FILES):
-        if _DRAFT.fullmatch(name):
-            with suppress(OSError, UserError):
-                files.remove(place / name, below=folder, may_remove=is_old)
+    last = (folder / INDEX).stat().st_mtime - LEFTOVER
+    for name in filter(_DRAFT.fullmatch, files.names(place, below=folder, most=MAX_FILES)):
+        with suppress(OSError, UserError):
+            files.remove(
+                place / name,
+                below=folder,
+                may_remove=lambda handle: os.fstat(handle).st_mtime < last,
+            )
 
 
 def _write(path: Path, text: bytes, folder: Path) -> None:
@@ -468,5 +446,6 @@ def _strip(pages: Sequence[Page], last: date) -> Drawn:
     for ago in reversed(range(1 - BAR, YEAR + 1 - BAR)):
         near = (last - timedelta(days=ago + n) for n in range(BAR))
         looks.append(next((days[day] for day in near if day in days), ""))
-    words = counted((mark, n) for mark in _RANKS if (n := [p.mark for p in pages].count(mark)))
+    marks = [page.mark for page in pages]
+    words = counted((mark, marks.count(mark)) for mark in _RANKS)
     return Drawn(small.year(f"{pages[0].system}: {words}", looks), words)
