@@ -7,6 +7,7 @@ the end of a sentence, never a part of a node set, a number or a command.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from siteproof.analysis.before_after import Effect
 from siteproof.errors import harmless
@@ -45,16 +46,17 @@ def _sentences(material: Material) -> Iterator[str]:
     counts = numbers(judged.verdicts) or "none"
     yield f"{count(len(judged.verdicts), 'criterion', 'criteria')}: {counts}{besides(judged)}."
     yield answers(material)
-    yield f"Next: {_command(material)}"
+    command = next_command(judged)
+    fits = command and len(command) <= COMMAND  # else the command that prints it
+    yield f"Next: {command if fits else own_command(judged, 'verdict')}"
 
 
 def answers(material: Material) -> str:
     """Its sentences after the verdict, which the page has, too; none where nothing was measured."""
     if published_only(material.judged):
         return ""
-    if material.site.members:
-        return " ".join(_not_tested(material))
-    return " ".join([_nodes_out(material), *_worse(material), *_not_tested(material)])
+    own = [] if material.site.members else [_nodes_out(material), *_worse(material)]
+    return " ".join([*own, *_not_tested(material)])
 
 
 def mark(material: Material) -> str:
@@ -66,17 +68,17 @@ def mark(material: Material) -> str:
 
 def _nodes_out(material: Material) -> str:
     """The nodes that stay out, and the first reason of the most severe of them."""
-    out = [ruling for ruling in material.gate.rulings.values() if not ruling.back]
+    groups, _ = material.once(nodes.in_rows)
     short = nodes.short(material).partition(".")[0]
-    if not out or not material.measured:
+    if not groups:
         return f"{shorten(short, REASON)}."
-    worst = nodes.in_rows(material, out)[0]
+    worst, out = groups[0], [node for group in groups for node in group.nodes]
     reason = shorten(full(*map(undated, worst.worst)), REASON) if worst.worst else "no reason known"
     reason += f", since {worst.since}" if days(worst.worst) else ""
     by = {str(why.get("acknowledged")) for why in worst.worst if why.get("acknowledged")}
     reason += f", acknowledged by {', '.join(sorted(by))}" if by else ""
     who = "" if len(worst.nodes) == len(out) else f"{some_nodes(worst.nodes)} "
-    return f"{short}, {some_nodes(ruling.node for ruling in out)}; {who}{worst.state}: {reason}."
+    return f"{short}, {some_nodes(out)}; {who}{worst.state}: {reason}."
 
 
 def _worse(material: Material) -> Iterator[str]:
@@ -92,7 +94,7 @@ def _worse(material: Material) -> Iterator[str]:
     others = (why for why in material.fleet.warnings if why.kind is Kind.OTHER_SETTING)
     apart = "; ".join(map(full, (*since.result.not_comparable, *others)))
     none = f"not known, {shorten(apart, CHANGES)}" if apart else "nothing"
-    yield f"Worse since {last}: {_whole(worse, CHANGES) or none}."
+    yield f"Worse since {last}: {_whole(worse, CHANGES) if worse else none}."
 
 
 def _not_tested(material: Material) -> Iterator[str]:
@@ -106,18 +108,8 @@ def _not_tested(material: Material) -> Iterator[str]:
         yield f"{untested.lack_some_value(lacking)}, {some_nodes(lacking)}."
 
 
-def _command(material: Material) -> str:
-    """The next command; where it is long, the one that prints it."""
-    command = next_command(material.judged)
-    plain = own_command(material.judged, "verdict")
-    return command if command and len(command) <= COMMAND else plain
-
-
 def _whole(texts: Sequence[str], room: int) -> str:
     """The first of them that have room, and how many more there are."""
-    shown = 0
-    while shown < len(texts) and len(", ".join(texts[: shown + 1])) <= room:
-        shown += 1
-    if texts and not shown:
-        return count(len(texts), "metric")
-    return few(texts, shown)
+    ends = accumulate(len(text) + 2 for text in texts)
+    shown = sum(end - 2 <= room for end in ends)
+    return few(texts, shown) if shown else count(len(texts), "metric")

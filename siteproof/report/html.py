@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.filters import do_mark_safe
@@ -23,7 +22,6 @@ from siteproof.report.sections import (
     Attached,
     Drawn,
     Figure,
-    Link,
     Marked,
     Numbering,
     Place,
@@ -44,13 +42,10 @@ _ID = re.compile(r"""(\bid=["']|url\(["']?#|href=["']#)""")
 _NAME = re.compile(r'(?<=<g) id="[^"]*"')  # which nothing refers to
 LONG_WORD = 20  # characters, from which on a word may have to be broken
 _LONG = re.compile(rf"\S{{{LONG_WORD},}}")
-LONGEST_ADDRESS = 1_500_000
-_SAFE = "!$()*,-./:;=?@_~+"  # characters that mean nothing in HTML or in an address with data
+LONGEST = 1_000_000  # bytes of a file that is not compressed: a browser saves none above 2 MB
 # What these join, or are filled with, is escaped.
-_BREAK, _COMMA, _NOTHING = do_mark_safe("<wbr>"), do_mark_safe(", "), do_mark_safe("")
-_PLACE = do_mark_safe('<a href="#{}">{}</a>')
-_KEPT = do_mark_safe('<span class="short">{},</span> ')
-_PAGE = do_mark_safe('<a href="{}">{}</a>')
+_BREAK, _NOTHING = do_mark_safe("<wbr>"), do_mark_safe("")
+_PLACE = do_mark_safe('<a href="{}">{}</a>')
 _STATE = do_mark_safe('<span class="word {}"><span aria-hidden="true">{}</span> {}</span>')
 _LOOK, _SPACE = do_mark_safe('<span class="word {}">{}</span>'), do_mark_safe(" ")
 _PIECE = re.compile(r"[^,/_]{0,29}[,/_]+|[^,/_]{1,30}")
@@ -59,7 +54,7 @@ _PIECE = re.compile(r"[^,/_]{0,29}[,/_]+|[^,/_]{1,30}")
 def page(report: Report, now: datetime) -> str:
     """The page. now: when it is made."""
     template = _environment().get_template("page.html.j2")
-    numbering = Numbering.of(report)
+    numbering = Numbering(report)
     css = (HERE / "style.css").read_text(encoding="utf-8")
     script = (HERE / "page.js").read_text(encoding="utf-8")
     title = f"{report.system}: {report.summary.mark}"
@@ -81,7 +76,7 @@ def page(report: Report, now: datetime) -> str:
         is_broad=is_broad,
         style=do_mark_safe(css),
         script=do_mark_safe(script),
-        script_hash=_hash(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         running=do_mark_safe(_css_text(f"Siteproof report on {title}")),
         title=title,
     )
@@ -98,31 +93,26 @@ def _environment() -> Environment:
     )
 
 
-def words(text: str) -> str:
+def _cell(numbering: Numbering, text: str) -> str:
     """A text; a state has its look and its sign."""
+    if isinstance(text, Drawn):
+        return do_mark_safe(text.given)
+    if isinstance(text, Address):
+        return _PLACE.format(text.given, breakable(text))
+    if isinstance(text, Marked):
+        return _SPACE.join(_LOOK.format(of_it, breakable(part)) for part, of_it in text.given)
+    if found := numbering.refer(text):
+        return places(found)
     known = look(text)
     return _STATE.format(known, SIGNS[known], text) if known else breakable(text)
 
 
-def _cell(numbering: Numbering, text: str) -> str:
-    if isinstance(text, Drawn):
-        return do_mark_safe(text.svg)
-    if isinstance(text, Address):
-        return _PAGE.format(text.to, breakable(text))
-    if isinstance(text, Marked):
-        return _SPACE.join(_LOOK.format(of_it, breakable(part)) for part, of_it in text.parts)
-    found = numbering.refer(text) if isinstance(text, Link) else ()
-    return places(found) if found else words(text)
-
-
 def places(found: Sequence[Place]) -> str:
-    """Links to them; a comma stays with a short one, so that no line begins with it."""
-    *others, last = (_PLACE.format(one.anchor, breakable(one.label)) for one in found)
-    kept = (
-        _KEPT.format(link) if len(one.label) < LONG_WORD else link + _COMMA
-        for one, link in zip(found, others, strict=False)
-    )
-    return _NOTHING.join([*kept, last])
+    """Links to them; a comma is part of its link, so that no line begins with it."""
+    commas = [","] * (len(found) - 1) + [""]
+    labels = [breakable(one.label + comma) for one, comma in zip(found, commas, strict=True)]
+    links = zip(found, labels, strict=True)
+    return _SPACE.join(_PLACE.format(f"#{one.anchor}", label) for one, label in links)
 
 
 def _cells(table: Table, row: Sequence[str], cell: Callable[[str], str]) -> str:
@@ -151,30 +141,17 @@ def breakable(text: str) -> str:
 
 
 def address(attached: Attached) -> tuple[str, str]:
-    """The name of a file and the address that holds it: a table as text, compressed if it is long.
-
-    A browser saves no address above 2 MB.
-    """
+    """The name of a file and the address that holds it; a long one is compressed."""
+    name, kind = attached.name, "text/csv" if attached.name.endswith(".csv") else "text/plain"
     data = attached.text.encode("utf-8", "backslashreplace")
-    if not attached.name.endswith(".csv"):
-        return attached.name, f"data:text/plain;base64,{base64.b64encode(data).decode('ascii')}"
-    if len(data) < LONGEST_ADDRESS:  # quoted, it is no shorter
-        plain = f"data:text/csv;charset=utf-8,{quote(data, safe=_SAFE)}"
-        if len(plain) <= LONGEST_ADDRESS:
-            return attached.name, plain
-    packed = base64.b64encode(gzip.compress(data, mtime=0)).decode("ascii")
-    return f"{attached.name}.gz", f"data:application/gzip;base64,{packed}"
+    if len(data) > LONGEST:
+        name, kind, data = f"{name}.gz", "application/gzip", gzip.compress(data, mtime=0)
+    return name, f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def drawing(figure: Figure) -> str:
     """The drawing with ids that are unique in the page. It is of siteproof.report.figure only."""
     return do_mark_safe(_ID.sub(rf"\g<1>{figure.name}-", _NAME.sub("", figure.svg)))
-
-
-def _hash(script: str) -> str:
-    """The one script that the page allows itself to run."""
-    digest = hashlib.sha256(script.encode()).digest()
-    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 
 
 def _css_text(text: str) -> str:

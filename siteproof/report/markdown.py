@@ -16,7 +16,7 @@ _ADDRESS = re.compile(r"(?i)\b(https?|ftp|www)(?=[:.])|@")
 
 def page(report: Report, now: datetime) -> str:
     """The page. now: when it is made."""
-    numbers = Numbering.of(report)
+    numbers = Numbering(report)
     lines = [f"# {text(report.system)}: {report.summary.mark}", ""]
     for table in (_numbers(report.summary), *report.summary.answers):
         lines += _table(table, numbers)

@@ -29,7 +29,6 @@ from gzip import decompress as gunzip
 from html.parser import HTMLParser
 from statistics import median
 from typing import Dict, List, NamedTuple, Optional, Set, TextIO, Tuple
-from urllib.parse import unquote_to_bytes
 
 Row = Dict[str, str]  # by column; of what the page shows the text of each cell
 ORDER = ["FAIL", "ERROR", "REGRESSED", "INCOMPLETE", "PENDING", "SKIP", "PASS"]  # worst first
@@ -91,10 +90,9 @@ class Page(HTMLParser):
 
     def add_file(self, name: str, address: str) -> None:
         """Keep a file; a browser saves the same from its address."""
-        kind, _, data = address.partition(",")
         if name.split(".")[0] in self.files:
             raise ValueError("it has %s twice" % name)
-        found = base64.b64decode(data) if kind.endswith("base64") else unquote_to_bytes(data)
+        found = base64.b64decode(address.partition(",")[2])
         text = (gunzip(found) if name.endswith(".gz") else found).decode()
         self.files[name.split(".")[0]] = text
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from itertools import compress
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from siteproof import nodesets
+from siteproof.record.grouped import grouped
 
 if TYPE_CHECKING:
     from siteproof.report.summary import Summary
@@ -17,6 +19,7 @@ ROOM = 40  # characters of a node set
 NOTHING = "-"  # an empty cell
 MAX_LINKED = 6  # nodes of a cell that lead to their values one by one
 _UNSAFE = re.compile(r"[^A-Za-z0-9.-]")
+T = TypeVar("T")
 
 
 def anchor(kind: str, name: str) -> str:
@@ -24,44 +27,45 @@ def anchor(kind: str, name: str) -> str:
     return f"{kind}-{_UNSAFE.sub(lambda found: f'_{ord(found[0]):x}_', name)}"
 
 
-class Link(str):
+class Cell(str, Generic[T]):
+    """A cell that is more than its text. given: what makes it more."""
+
+    given: T
+
+    def __new__(cls, given: T, text: str) -> Self:
+        """text: what is shown where a page can show no more."""
+        made = super().__new__(cls, text)
+        made.given = given
+        return made
+
+
+class Address(Cell[str]):
+    """A cell that leads to another page: where that is, below the folder of this page."""
+
+
+class Drawn(Cell[str]):
+    """A cell with a drawing: an SVG of siteproof.report.figure only, as it is not escaped."""
+
+
+class Link(Cell[list[tuple[str, str]]]):
     """A cell that leads to other places of the page.
 
-    to: of each place what it is called, and its id; or a metric, for all figures that show it.
+    Of each place what it is called, and its id; or a metric, for all figures that show it.
     """
 
-    to: Sequence[tuple[str, str]]
-
-    def __new__(cls, to: Iterable[tuple[str, str]], text: str = "") -> Link:
+    def __new__(cls, to: Iterable[tuple[str, str]], text: str = "") -> Self:
         """text: what is shown where the page has none of these places."""
         places = list(to)
-        made = super().__new__(cls, text or ", ".join(name for name, _ in places))
-        made.to = places
-        return made
+        return super().__new__(cls, places, text or ", ".join(name for name, _ in places))
 
 
-class Address(str):
-    """A cell that leads to another page. to: where that is, below the folder of this page."""
+class Marked(Cell[list[tuple[str, str]]]):
+    """A cell of several texts, each with a look of the page: bad, warn, open, good, or none."""
 
-    to: str
-
-    def __new__(cls, to: str, text: str) -> Address:
-        """text: what is shown."""
-        made = super().__new__(cls, text)
-        made.to = to
-        return made
-
-
-class Drawn(str):
-    """A cell with a drawing. svg: of siteproof.report.figure only, as it is not escaped."""
-
-    svg: str
-
-    def __new__(cls, svg: str, text: str) -> Drawn:
-        """text: what is shown where nothing can be drawn."""
-        made = super().__new__(cls, text)
-        made.svg = svg
-        return made
+    def __new__(cls, parts: Iterable[tuple[str, str]]) -> Self:
+        """parts: a text and its look; the text itself says what the look says."""
+        shown = list(parts)
+        return super().__new__(cls, shown, " ".join(text for text, _ in shown))
 
 
 def to_rows(kind: str, *names: str, text: str = "") -> Link:
@@ -72,19 +76,6 @@ def to_rows(kind: str, *names: str, text: str = "") -> Link:
 def to_nodes(names: Collection[str]) -> Link:
     """A cell with nodes: few of them lead to their values one by one."""
     return to_rows("node", *(names if len(names) <= MAX_LINKED else ()), text=nodes(names))
-
-
-class Marked(str):
-    """A cell of several texts, each with a look of the page: bad, warn, open, good, or none."""
-
-    parts: Sequence[tuple[str, str]]
-
-    def __new__(cls, parts: Iterable[tuple[str, str]]) -> Marked:
-        """parts: a text and its look; the text itself says what the look says."""
-        shown = list(parts)
-        made = super().__new__(cls, " ".join(text for text, _ in shown))
-        made.parts = shown
-        return made
 
 
 @dataclass(frozen=True)
@@ -108,13 +99,6 @@ class Table:
     folded: bool = False
     most: int = 0
     command: str = ""
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for a row of another length, or an unknown numeric column."""
-        if any(len(row) != len(self.columns) for row in self.rows):
-            raise ValueError(f"{self.title or self.columns}: a row of another length")
-        if strangers := set(self.numeric) - set(self.columns):
-            raise ValueError(f"{self.title or self.columns}: no column {', '.join(strangers)}")
 
     @property
     def limited(self) -> Table:
@@ -197,9 +181,8 @@ class Report:
 
 def when(moment: datetime | str) -> str:
     """A time in UTC, to the minute: 2026-11-21 18:00 UTC."""
-    if isinstance(moment, str):
-        moment = datetime.fromisoformat(moment)
-    return f"{(moment if moment.tzinfo is None else moment.astimezone(UTC)):%Y-%m-%d %H:%M} UTC"
+    at = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    return f"{(at if at.tzinfo is None else at.astimezone(UTC)):%Y-%m-%d %H:%M} UTC"
 
 
 def day(moment: datetime | str) -> str:
@@ -218,11 +201,12 @@ def some_nodes(names: Iterable[str], room: int = ROOM) -> str:
     room: characters of the set.
     """
     known = sorted(names)
-    shown = known
-    while len(shown) > 1 and len(nodes(shown)) > room:
-        shown = shown[: len(shown) * 3 // 4]
-    rest = len(known) - len(shown)
-    return nodes(shown) + (f" and {rest} more" if rest else "")
+    number = len(known)
+    while number > 1 and len(nodes(known[:number])) > room:
+        number = number * 3 // 4
+    return nodes(known[:number]) + (
+        f" and {len(known) - number} more" if number < len(known) else ""
+    )
 
 
 def counted(pairs: Iterable[tuple[str, int]]) -> str:
@@ -266,72 +250,59 @@ def _numbered(sections: Sequence[Section], above: str = "") -> Iterator[tuple[st
         yield from _numbered(section.sections, f"{above}{place}.")
 
 
-@dataclass
 class Numbering:
     """The places of a report's sections and figures, by their names. ids: of all of the page."""
 
-    sections: dict[str, Place] = field(default_factory=dict)
-    figures: dict[str, Place] = field(default_factory=dict)
-    of_metric: dict[str, list[Place]] = field(default_factory=dict)
-    values: dict[str, list[Place]] = field(default_factory=dict)
-    ids: set[str] = field(default_factory=set)
-
-    @staticmethod
-    def of(report: Report) -> Numbering:
-        """Number a report."""
-        made = Numbering()
-        for number, section in _numbered(report.sections):
-            place = Place(f"{number} {section.title}", f"section-{section.name}")
-            made.sections[section.name] = place
-            made.ids.add(place.anchor)
-            for figure in section.figures:
-                made._figure(figure)
-            for table in (*section.filled, *(figure.table for figure in section.figures)):
-                made._table(table)
-        return made
-
-    def _figure(self, figure: Figure) -> None:
-        place = Place(f"Figure {len(self.figures) + 1}", f"figure-{figure.name}")
-        self.figures[figure.name] = place
-        self.ids.add(place.anchor)
-        for metric in figure.metrics:
-            self.of_metric.setdefault(metric, []).append(place)
-
-    def _table(self, table: Table) -> None:
-        self.ids |= {table.name, *table.limited.ids} - {""}
-        for metric in table.metrics:
-            label = table.title.partition(":")[0]
-            self.values.setdefault(metric, []).append(Place(label, table.name))
+    def __init__(self, report: Report) -> None:
+        numbered = list(_numbered(report.sections))
+        self.sections = {
+            section.name: Place(f"{number} {section.title}", f"section-{section.name}")
+            for number, section in numbered
+        }
+        figures = [figure for _, section in numbered for figure in section.figures]
+        self.figures = {
+            figure.name: Place(f"Figure {number}", f"figure-{figure.name}")
+            for number, figure in enumerate(figures, start=1)
+        }
+        self._of_metric = grouped(
+            (metric, self.figures[one.name]) for one in figures for metric in one.metrics
+        )
+        tables = [table for _, section in numbered for table in section.filled]
+        self._values = grouped(
+            (metric, Place(table.title.partition(":")[0], table.name))
+            for table in tables
+            for metric in table.metrics
+        )
+        self.ids = {place.anchor for place in (*self.sections.values(), *self.figures.values())}
+        for table in (*tables, *(figure.table for figure in figures)):
+            self.ids |= {table.name, *table.limited.ids}
 
     def refer(self, cell: str) -> list[Place]:
         """The places that a cell leads to, of those that the page has."""
         found: list[Place] = []
-        for label, name in cell.to if isinstance(cell, Link) else ():
-            found += self.of_metric.get(name, ())
-            found += [Place(label, name)] if name in self.ids else []
+        for label, name in cell.given if isinstance(cell, Link) else ():
+            found += self._of_metric.get(name, ())
+            found += [Place(label, name)] if name and name in self.ids else []
         return found
 
     def values_of(self, figure: Figure) -> list[Place]:
         """The tables with the values of a figure's metrics."""
-        return [place for metric in figure.metrics for place in self.values.get(metric, ())]
+        return [place for metric in figure.metrics for place in self._values.get(metric, ())]
 
     def shown(self, table: Table) -> Table:
         """What is shown of a table: not the columns whose cells are all empty and lead nowhere."""
         table = table.limited
+        columns = zip(table.columns, *table.rows, strict=True)
         kept = [
-            place
-            for place in range(len(table.columns))
-            if not table.rows or any(self._holds(row[place]) for row in table.rows)
+            any(cell not in ("", NOTHING) or self.refer(cell) for cell in cells)
+            for _, *cells in columns
         ]
-        if len(kept) == len(table.columns):
+        if all(kept) or not table.rows:
             return table
-        columns = [table.columns[place] for place in kept]
+        names = list(compress(table.columns, kept))
         return replace(
             table,
-            columns=columns,
-            rows=[[row[place] for place in kept] for row in table.rows],
-            numeric=[column for column in table.numeric if column in columns],
+            columns=names,
+            rows=[list(compress(row, kept)) for row in table.rows],
+            numeric=[column for column in table.numeric if column in names],
         )
-
-    def _holds(self, cell: str) -> bool:
-        return cell not in ("", NOTHING) or bool(self.refer(cell))

@@ -233,7 +233,7 @@ def test_of_one_session_without_history_there_is_nothing_to_compare(tmp_path, mo
     built, found = made()
     page = Page(html.page(built, found.now))
     assert "There is no earlier measurement" in page.lead("changes")
-    assert page.lead("nodes") == "No node stays out: all 16 go back into service."
+    assert page.lead("nodes") == "0 of 16 nodes stay out."
 
 
 def test_a_site_that_promises_nothing_passes_nothing(tmp_path, monkeypatch):
@@ -302,7 +302,7 @@ def test_a_broken_record_of_one_chapter_leaves_the_others(tmp_path, monkeypatch)
     told = {s.name: s.lead for s in built.sections}
     assert told["timeline"].startswith("This chapter could not be made: ")
     assert "T100000.000000Z.json: broken JSON" in told["timeline"]
-    assert told["nodes"].endswith("go back into service.")
+    assert told["nodes"].endswith("nodes stay out.")
     page = Page(html.page(built, found.now))
     assert "This cannot be answered" in page.text
     assert page.text.count("could not be made") == 2  # the chapters that need the record

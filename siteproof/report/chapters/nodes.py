@@ -13,7 +13,6 @@ from siteproof.record.grouped import grouped
 from siteproof.report.material import Material
 from siteproof.report.sections import NOTHING, Link, Section, Table, anchor, few, nodes, to_nodes
 from siteproof.sites import Waiver
-from siteproof.units import count
 from siteproof.wording.findings import about, days, full, fulls, sentence, sentences
 from siteproof.wording.in_bounds_unit import Shown
 from siteproof.wording.tallies import units
@@ -29,9 +28,18 @@ COMMAND = "siteproof nodes"
 def chapter(material: Material) -> Section:
     """The nodes that stay out, and those that go back with a remark."""
     titles = ("Nodes that stay out", "Nodes that go back into service with a remark")
-    named = zip(_tabled(material), titles, strict=True)
-    tables = [_table(material, rulings, title) for rulings, title in named if rulings]
-    found = (_waivers(material), _doubts(material), _notes(material), _repairs(material))
+    named = zip(material.once(in_rows), titles, strict=True)
+    tables = [_table(material, groups, title) for groups, title in named if groups]
+    doubts = "What limits the trust in the ranking of the nodes, and what racks share."
+    repairs = "The last repair of each node, as it was recorded with siteproof repaired."
+    repaired = [node.repair for node in material.fleet.nodes.values() if node.repair]
+    points = [f"{names}: {text}" for names, text in _together(repaired, lambda one: one.since)]
+    found = (
+        _waivers(material),
+        _listed("doubts", "Findings on groups of nodes", doubts, fulls(material.fleet.warnings)),
+        _notes(material),
+        _listed("repairs", "Repairs", repairs, points),
+    )
     parts = list(filter(None, found))
     return Section("nodes", "Nodes", short(material), tables, sections=parts)
 
@@ -39,30 +47,16 @@ def chapter(material: Material) -> Section:
 def short(material: Material) -> str:
     """How many nodes stay out."""
     rulings = material.gate.rulings
-    if not rulings:
-        return "The inventory has no node."
     if not material.measured:
-        return (
-            f"No node of {len(rulings)} was measured in what is judged, so nothing is decided "
-            "about any."
-        )
-    out = sum(not r.back for r in rulings.values())
+        whole = f"No node of {len(rulings)} was measured in what is judged"
+        return f"{whole}, so nothing is decided about any."
+    text = f"{sum(not r.back for r in rulings.values())} of {len(rulings)} nodes stay out."
     rest = material.once(not_required)
-    of_rest = f" Nothing is required of {nodes(rest)}, and nothing was measured." if rest else ""
-    if not out:
-        who = "the only node goes" if len(rulings) == 1 else f"all {len(rulings)} go"
-        return f"No node stays out: {who} back into service.{of_rest}"
-    verb = "stays" if out == 1 else "stay"
-    return f"{out} of {count(len(rulings), 'node')} {verb} out.{of_rest}"
+    return text + (f" Nothing is required of {nodes(rest)}." if rest else "")
 
 
-def _doubts(material: Material) -> Section | None:
-    """What limits the trust in the states."""
-    found = fulls(material.fleet.warnings)
-    if not found:
-        return None
-    lead = "What limits the trust in the ranking of the nodes, and what racks share."
-    return Section("doubts", "Findings on groups of nodes", lead, points=found)
+def _listed(name: str, title: str, lead: str, points: Sequence[str]) -> Section | None:
+    return Section(name, title, lead, points=points) if points else None
 
 
 def _notes(material: Material) -> Section | None:
@@ -75,14 +69,6 @@ def _notes(material: Material) -> Section | None:
     table = Table(("nodes", "seen once"), rows, most=MAX_ROWS, command=COMMAND)
     lead = f"Run again: {retest}." if retest else "Nothing has to be run again."
     return Section("retest", "Nodes to test again", lead, [table])
-
-
-def _repairs(material: Material) -> Section | None:
-    """The last repair of each node."""
-    found = [node.repair for node in material.fleet.nodes.values() if node.repair]
-    points = [f"{names}: {text}" for names, text in _together(found, lambda one: one.since)]
-    lead = "The last repair of each node, as it was recorded with siteproof repaired."
-    return Section("repairs", "Repairs", lead, points=points) if points else None
 
 
 def _together(
@@ -129,16 +115,6 @@ class AlikeNodes:
         return nodes(self.nodes)
 
 
-def in_rows(material: Material, rulings: Iterable[Ruling]) -> list[AlikeNodes]:
-    """The nodes as `alike` groups them, with values in the unit and digits of their criterion."""
-    shown = material.once(_shown)
-    return alike(replace(r, findings=tuple(shown.all(r.findings))) for r in rulings)
-
-
-def _shown(material: Material) -> Shown:
-    return Shown(material.judged)
-
-
 def alike(rulings: Iterable[Ruling]) -> list[AlikeNodes]:
     """Nodes by state, reasons and waiver, the most severe state first."""
     ordered = sorted(rulings, key=lambda r: (STATES.index(r.state), r.node))
@@ -165,17 +141,18 @@ def common(findings: Iterable[Sequence[Finding]]) -> list[str]:
     return [full(*same) for same in zip(*findings, strict=True)]
 
 
-def _table(material: Material, rulings: Sequence[Ruling], title: str) -> Table:
+def _table(material: Material, groups: Sequence[AlikeNodes], title: str) -> Table:
     """A row for the nodes that are in the same state for the same reasons."""
-    rows, places = [], []
-    for group in in_rows(material, rulings):
-        why = "; ".join(filter(None, (few(group.reasons, MAX_REASONS, "; "), group.waived))) or "-"
-        roles, racks = _roles(material, group.nodes), _racks(material, group.nodes)
-        rows.append((to_nodes(group.nodes), group.state, roles, racks, why))
-        places.append(_anchor(group))
-    columns = ("nodes", "state", "role", "group", "why")
-    title = f"{title} ({len(rulings)})"
-    return Table(columns, rows, title=title, ids=places, most=MAX_ROWS, command=COMMAND)
+    system, rows = material.site.system, []
+    for group in groups:
+        why = "; ".join(filter(None, (few(group.reasons, MAX_REASONS, "; "), group.waived)))
+        roles = ", ".join(sorted({material.site.role_of(name) or "-" for name in group.nodes}))
+        racks = [one for one in system.groups if not set(group.nodes).isdisjoint(system.group(one))]
+        in_racks = few(sorted(racks), MAX_REASONS)
+        rows.append((to_nodes(group.nodes), group.state, roles, in_racks or "-", why or "-"))
+    columns, ids = ("nodes", "state", "role", "group", "why"), list(map(_anchor, groups))
+    title = f"{title} ({sum(len(group.nodes) for group in groups)})"
+    return Table(columns, rows, title=title, ids=ids, most=MAX_ROWS, command=COMMAND)
 
 
 def _anchor(group: AlikeNodes) -> str:
@@ -184,49 +161,38 @@ def _anchor(group: AlikeNodes) -> str:
 
 def anchors(material: Material) -> dict[str, str]:
     """Of each node with a row in these tables, the id of the row."""
-    found: dict[str, str] = {}
-    for rulings in _tabled(material):
-        for group in in_rows(material, rulings)[:MAX_ROWS]:
-            found |= dict.fromkeys(group.nodes, _anchor(group))
-    return found
+    shown = [group for groups in material.once(in_rows) for group in groups[:MAX_ROWS]]
+    return {node: _anchor(group) for group in shown for node in group.nodes}
 
 
-def to_reason(material: Material, node: str, text: str = "") -> Link:
-    """A node, or a text on it, that leads to the row with its reasons."""
-    return Link([(text or node, material.once(anchors).get(node, ""))])
+def to_reason(material: Material, node: str, text: str) -> Link:
+    """A text on a node that leads to the row with its reasons."""
+    return Link([(text, material.once(anchors).get(node, ""))])
 
 
-def _tabled(material: Material) -> tuple[list[Ruling], list[Ruling]]:
-    """The nodes that stay out, and those that go back with a remark."""
-    rulings = material.gate.rulings.values()
+def in_rows(material: Material) -> tuple[list[AlikeNodes], list[AlikeNodes]]:
+    """The nodes that stay out, and those that go back with a remark, as `alike` groups them.
+
+    Values are in the unit and digits of their criterion.
+    """
+    shown, every = Shown(material.judged), material.gate.rulings.values()
+    rulings = [replace(r, findings=tuple(shown.all(r.findings))) for r in every]
     out = [r for r in rulings if not r.back] if material.measured else []
-    return out, [r for r in rulings if r.back and r.state != State.OK]
-
-
-def _roles(material: Material, names: Iterable[str]) -> str:
-    return ", ".join(sorted({material.site.role_of(name) or "-" for name in names}))
-
-
-def _racks(material: Material, names: Iterable[str]) -> str:
-    """The racks or switches that they are in."""
-    system, members = material.site.system, set(names)
-    found = [group for group in system.groups if not members.isdisjoint(system.group(group))]
-    return few(sorted(found), MAX_REASONS) or "-"
+    return alike(out), alike(r for r in rulings if r.back and r.state != State.OK)
 
 
 def in_groups(
     material: Material, names: Iterable[str]
 ) -> tuple[list[tuple[str, list[str]]], list[str]]:
     """The groups of the site with the nodes that they hold, each in the first; and the others."""
-    system, left = material.site.system, dict.fromkeys(names)
+    system, left = material.site.system, list(names)
     found = []
     for name in system.groups:
-        members = [node for node in system.group(name) if node in left]
-        for node in members:
-            del left[node]
-        if members:
+        own = set(system.group(name))
+        if members := [node for node in left if node in own]:
             found.append((name, members))
-    return found, list(left)
+            left = [node for node in left if node not in own]
+    return found, left
 
 
 # ---- waivers
@@ -250,10 +216,8 @@ def _waivers(material: Material) -> Section | None:
         for key, waiver in waivers.items()
     ]
     holding = sum(waiver.holds(today) for waiver in waivers.values())
-    ended, idle = len(waivers) - holding, holding - len(used_waivers(material))
-    lead = f"{count(holding, 'waiver')} of waivers.yaml {'holds' if holding == 1 else 'hold'}"
-    lead += f", of which {idle} {'excuses' if idle == 1 else 'excuse'} nothing" if idle else ""
-    lead += f"; {ended} {'has' if ended == 1 else 'have'} expired." if ended else "."
+    idle, ended = holding - len(used_waivers(material)), len(waivers) - holding
+    lead = f"In waivers.yaml: {holding} in force, of which {idle} without effect; {ended} expired."
     return Section(WAIVERS, "Waivers", lead, [Table(WAIVER_COLUMNS, rows, most=MAX_ROWS)])
 
 
@@ -269,30 +233,22 @@ def _effect(material: Material, key: str, waiver: Waiver) -> str:
     """What it excuses, and what it does not; why it excuses nothing."""
     if not waiver.holds(material.now.date()):
         return "nothing: it has expired"
-    parts = [*_excused(material, key), *_back(material, key), *_refused(material, key)]
+    excused = grouped(
+        (result.id, node.node)
+        for result in material.judged.verdicts
+        for node in result.nodes
+        if any(why.waived_by == key for why in node.findings)
+    )
+    back = [
+        ruling.node
+        for ruling in material.gate.rulings.values()
+        if any(why.waived_by == key for why in ruling.waived)
+    ]
+    texts = [f"{units(names)} from {name}" for name, names in excused.items()]
+    parts = [f"excuses {few(texts, MAX_CRITERIA)}"] if excused else []
+    parts += [f"goes back into service: {nodes(back)}"] if back else []
+    parts += _refused(material, key)
     return "; ".join(parts) or "nothing: its nodes miss nothing that it waives"
-
-
-def _excused(material: Material, key: str) -> Iterator[str]:
-    """The criteria that its nodes may miss for it."""
-    parts = []
-    for result in material.judged.verdicts:
-        names = [node.node for node in result.nodes if _names(key, node.findings)]
-        if names:
-            parts.append(f"{units(names)} from {result.id}")
-    if parts:
-        yield f"excuses {few(parts, MAX_CRITERIA)}"
-
-
-def _back(material: Material, key: str) -> Iterator[str]:
-    """The nodes that go back into service for it."""
-    back = [r.node for r in material.gate.rulings.values() if _names(key, r.waived)]
-    if back:
-        yield f"{nodes(back)} {'goes' if len(back) == 1 else 'go'} back into service"
-
-
-def _names(key: str, findings: Iterable[Finding]) -> bool:
-    return any(found.waived_by == key for found in findings)
 
 
 def _refused(material: Material, key: str) -> Iterator[str]:
@@ -308,7 +264,7 @@ def _refused(material: Material, key: str) -> Iterator[str]:
             text = f"does not excuse the wrong answer of {nodes(names)}"
             yield f"{text}: wrong_answers does not name {status}"
         else:
-            yield f"{nodes(names)} {'stays' if len(names) == 1 else 'stay'} out for {subject}"
+            yield f"stays out for {subject}: {nodes(names)}"
 
 
 def _not_excused(excuse: Excuse, findings: Iterable[Finding]) -> tuple[str, str] | None:

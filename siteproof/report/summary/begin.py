@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from math import ceil
 from typing import NamedTuple, TypeVar
 
 from siteproof.errors import UserError, UserErrors
 from siteproof.gate.decision import OK as FINE
-from siteproof.gate.decision import STATES, Ruling
+from siteproof.gate.decision import STATES
+from siteproof.record.grouped import grouped
 from siteproof.record.severity import Verdict
 from siteproof.report import brief
 from siteproof.report.chapters import changes, conditions, nodes
 from siteproof.report.material import Material
-from siteproof.report.sections import Link, period, some_nodes
+from siteproof.report.sections import Link, counted, period, some_nodes
 from siteproof.report.sections import nodes as node_set
 from siteproof.report.summary import BAD, NONE, OK, REMARK, SLOW, Count, Step, Summary, first_tables
 from siteproof.trend import Survey
@@ -36,7 +38,6 @@ NOT_MEASURED = "nothing was measured here"
 LONGEST = 60  # characters of the nodes of a class
 MAX_CELLS = 600  # nodes; of more, a cell is a group of them
 MAX_FOLDED = 250  # cells of groups
-SIZES = (4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 100, 128, 160, 200)  # nodes of such a cell
 LOOKS = {"FAILED": BAD, "UNTESTED": NONE}  # of the states that are not slow
 ALWAYS = ("FAILED", "SLOW", "UNTESTED")  # have a card without any node, too
 
@@ -49,8 +50,8 @@ class Class(NamedTuple):
     always: bool = False
 
 
-BACK = Class("go back into service", OK, always=True)
-REMARKED = Class("go back into service with a remark", REMARK)
+BACK = Class("back into service", OK, always=True)
+REMARKED = Class("back into service with a remark", REMARK)
 NOT_REQUIRED = Class("nothing required", NONE)
 OUT = {  # by the state for which they stay out, the most severe first
     state: Class(state.lower(), LOOKS.get(state, SLOW), state in ALWAYS)
@@ -107,22 +108,17 @@ def _cards(material: Material, seen: Survey | None) -> Iterator[Count]:
             of = f"of {len(judged.verdicts)}"
             yield Count(awaited(judged)["answered"], f"criteria answered by {name}", NONE, of)
     elif published_only(material.judged):
-        yield from _published_cards(material)
+        yield Count(len(material.judged.samples), "published values and texts", NONE)
+        yield Count(0, "nodes measured here", NONE, f"of {len(material.fleet.nodes)}")
+        of_criteria = awaited(material.judged)
+        yield Count(of_criteria["answered"], "criteria answered by them", NONE)
+        waiting = sum(n for name, n in of_criteria.items() if name not in ("answered", IGNORED))
+        yield Count(waiting, "criteria without an answer", NONE)
     else:
         yield from node_cards(material)
         if seen:
             yield _changes(material, seen)
         yield _waivers(material)
-
-
-def _published_cards(material: Material) -> Iterator[Count]:
-    stated = material.judged.samples
-    yield Count(len(stated), "published values and texts", NONE)
-    yield Count(0, "nodes measured here", NONE, f"of {len(material.fleet.nodes)}")
-    of_criteria = awaited(material.judged)
-    yield Count(of_criteria["answered"], "criteria answered by them", NONE)
-    waiting = sum(n for name, n in of_criteria.items() if name not in ("answered", IGNORED))
-    yield Count(waiting, "criteria without an answer", NONE)
 
 
 def _changes(material: Material, seen: Survey) -> Count:
@@ -142,12 +138,11 @@ def _waivers(material: Material) -> Count:
     holding = [waiver for waiver in known if waiver.holds(today)]
     used = [material.site.waivers[key] for key in nodes.used_waivers(material)]
     notes = [f"the first ends {min(w.expires for w in used)}"] if used else []
-    idle = len(holding) - len(used)
-    notes += [f"{idle} {'excuses' if idle == 1 else 'excuse'} nothing"] if idle else []
-    notes += [f"{len(known) - len(holding)} expired"] if len(known) > len(holding) else []
-    label = f"{'waiver' if len(used) == 1 else 'waivers'} in use"
-    look, lead = REMARK if used else OK, Link([(label, f"section-{nodes.WAIVERS}")])
-    return Count(len(used), lead, look, ", ".join(notes))
+    idle, expired = len(holding) - len(used), len(known) - len(holding)
+    notes += [counted((("without effect", idle), ("expired", expired)))]
+    label = "waiver in use" if len(used) == 1 else "waivers in use"
+    lead = Link([(label, f"section-{nodes.WAIVERS}")])
+    return Count(len(used), lead, REMARK if used else OK, ", ".join(filter(None, notes)))
 
 
 def _compared(material: Material) -> str:
@@ -167,51 +162,39 @@ def _counts(material: Material) -> str:
 
 def classes(material: Material) -> dict[str, Class]:
     """What each node of the inventory counts as; in the order of the inventory."""
-    rest, rulings = material.once(nodes.not_required), material.gate.rulings
-    return {node: _class(rulings[node], rest) for node in material.fleet.nodes}
-
-
-def _class(ruling: Ruling, rest: set[str]) -> Class:
-    if not ruling.back:
-        return OUT[ruling.state]
-    if ruling.node in rest:
-        return NOT_REQUIRED
-    return BACK if ruling.state == FINE else REMARKED
+    rest, found = material.once(nodes.not_required), {}
+    for node in material.fleet.nodes:
+        ruling = material.gate.rulings[node]
+        if not ruling.back:
+            found[node] = OUT[ruling.state]
+        elif node in rest:
+            found[node] = NOT_REQUIRED
+        else:
+            found[node] = BACK if ruling.state == FINE else REMARKED
+    return found
 
 
 def node_cards(material: Material) -> Iterator[Count]:
     """How many nodes stay out for what, and which; how many go back. Their sum is all nodes."""
-    for one, names in _members(material).items():
+    members = grouped((one, node) for node, one in material.once(classes).items())
+    for one in CLASSES:
+        names = members.get(one, [])
         if names or one.always:
             which = "" if one is BACK else some_nodes(names, LONGEST)
-            label = "goes back into service" if one is BACK and len(names) == 1 else one.label
-            yield Count(len(names), label, one.look, which, of_nodes=True)
-
-
-def _members(material: Material) -> dict[Class, list[str]]:
-    found: dict[Class, list[str]] = {one: [] for one in CLASSES}
-    for node, one in material.once(classes).items():
-        found[one].append(node)
-    return found
+            yield Count(len(names), one.label, one.look, which, of_nodes=True)
 
 
 def _cells(material: Material) -> tuple[str, list[Count]]:
     """What a cell is, and a cell for each node; of many nodes, for each rack, switch or block."""
-    found = material.once(classes)
-    if len(found) <= MAX_CELLS:
-        return "", [Count(0, _title(material, node), one.look) for node, one in found.items()]
-    what, parts = _parts(material, list(found))
-    return what, [_folded(material, name, members) for name, members in parts]
-
-
-def _title(material: Material, node: str) -> Link:
-    state = material.gate.rulings[node].state
-    one = material.once(classes)[node]
-    more = {
-        REMARKED: ", goes back into service with a remark",
-        NOT_REQUIRED: f", {NOT_REQUIRED.label}",
-    }
-    return nodes.to_reason(material, node, f"{node}: {state}{more.get(one, '')}")
+    found, cells = material.once(classes), []
+    if len(found) > MAX_CELLS:
+        what, parts = _parts(material, list(found))
+        return what, [_folded(material, name, members) for name, members in parts]
+    for node, one in found.items():
+        label = f", {one.label}" if one in (REMARKED, NOT_REQUIRED) else ""
+        text = f"{node}: {material.gate.rulings[node].state}{label}"
+        cells.append(Count(0, nodes.to_reason(material, node, text), one.look))
+    return "", cells
 
 
 def _parts(material: Material, names: Sequence[str]) -> tuple[str, list[tuple[str, list[str]]]]:
@@ -219,7 +202,7 @@ def _parts(material: Material, names: Sequence[str]) -> tuple[str, list[tuple[st
     groups, left = nodes.in_groups(material, names)
     if groups and not left and len(groups) <= MAX_CELLS:
         return "a group of the site, such as a rack", groups
-    size = next((n for n in SIZES if len(names) <= n * MAX_FOLDED), -(-len(names) // MAX_FOLDED))
+    size = ceil(len(names) / MAX_FOLDED)
     blocks = [names[start : start + size] for start in range(0, len(names), size)]
     return count(size, "node"), [(node_set(block), list(block)) for block in blocks]
 
@@ -227,11 +210,12 @@ def _parts(material: Material, names: Sequence[str]) -> tuple[str, list[tuple[st
 def _folded(material: Material, name: str, members: Sequence[str]) -> Count:
     """Some nodes as one cell of the most severe class among them."""
     found = material.once(classes)
-    numbers = {one: sum(found[node] == one for node in members) for one in CLASSES}
-    worst = next(one for one in CLASSES if numbers[one])
-    counts = ", ".join(f"{number} {one.label}" for one, number in numbers.items() if number)
-    node = next(node for node in members if found[node] == worst)
-    return Count(numbers[worst], nodes.to_reason(material, node, f"{name}: {counts}"), worst.look)
+    of_class = grouped((found[node], node) for node in members)
+    shown = [one for one in CLASSES if one in of_class]
+    worst = shown[0]
+    counts = counted((one.label, len(of_class[one])) for one in shown)
+    lead = nodes.to_reason(material, of_class[worst][0], f"{name}: {counts}")
+    return Count(len(of_class[worst]), lead, worst.look)
 
 
 # ---- the next commands, ready to copy
@@ -243,7 +227,9 @@ def _steps(material: Material) -> list[Step]:
     found = list(_gate(material)) if not (judged.past or judged.late) else []
     if rerun(judged):
         found.append(Step(rerun(judged), "measures what failed or is missing"))
-    found += _why(material)
+    bad = [n for n, one in material.once(classes).items() if one.look == BAD]
+    if bad and not published_only(judged):
+        found.append(Step(own_command(judged, "why", bad[0]), "all that is known of it"))
     proven = [alert for alert in material.open_changes if not alert.provisional]
     if proven and not judged.past:
         command = own(material.system, "trend", "ack", proven[0].id)
@@ -263,21 +249,8 @@ def _gate(material: Material) -> Iterator[Step]:
     gate = own_command(material.judged, "gate")
     what = f"shows how {count(len(out), 'node')} would be kept out; with --apply it is done"
     yield Step(gate, what)
-    checks = sorted({check for node in out for check in _checks(material, node)})
+    reasons = [why for node in out for why in material.gate.rulings[node].findings]
+    checks = {why.check or why.metric.partition(".")[0] for why in reasons} - {""}
     if checks:
-        again = f"{gate} --retest --apply -- -n {shlex.quote('|'.join(checks))}"
+        again = f"{gate} --retest --apply -- -n {shlex.quote('|'.join(sorted(checks)))}"
         yield Step(again, f"after repair: tests {node_set(out)} again")
-
-
-def _checks(material: Material, node: str) -> Iterable[str]:
-    """The checks for which a node stays out."""
-    found = material.gate.rulings[node].findings
-    return {why.check or why.metric.partition(".")[0] for why in found} - {""}
-
-
-def _why(material: Material) -> Iterator[Step]:
-    """Ask about the first node that failed."""
-    judged = material.judged
-    bad = [n for n, one in material.once(classes).items() if one.look == BAD]
-    if bad and not published_only(judged):
-        yield Step(own_command(judged, "why", bad[0]), "all that is known of it")

@@ -36,8 +36,7 @@ def tables(material: Material) -> list[Table]:
 
 def _out(material: Material) -> Table:
     """The nodes that stay out, those with alike reasons together, why, and since when."""
-    rulings = material.gate.rulings.values()
-    out = [one for one in rulings if not one.back] if material.measured else []
+    groups, _ = material.once(nodes.in_rows)
     rows = [
         (
             nodes.to_reason(material, group.nodes[0], str(group)),
@@ -46,9 +45,10 @@ def _out(material: Material) -> Table:
             group.since,
             to_rows("change", *group.changes),
         )
-        for group in nodes.in_rows(material, out)
+        for group in groups
     ]
-    title = f"Nodes that stay out ({len(out)} of {len(rulings)})"
+    out = sum(len(group.nodes) for group in groups)
+    title = f"Nodes that stay out ({out} of {len(material.gate.rulings)})"
     return Table(OUT, rows, title=title, most=MAX_ROWS)
 
 

@@ -143,11 +143,11 @@ def test_the_daily_matrix_of_others_has_its_legend_its_failures_and_a_year(seed)
     best, worst = days["dc-wan > bigred"], days["j-wan > goldeneye"]
     assert best["2010-08-18"] == "75.0+ 58.8+ 65.1+"
     looks = [("19.2-", "bad"), ("3.7-", "bad"), ("13.5-", "bad")]
-    assert best["2010-08-12"].parts == looks
+    assert best["2010-08-12"].given == looks
     assert days["dc-wan > pople"]["2010-08-13"] == "59.3+ gen 40.2o"
     assert (best["critical"], best["warn"], best["good"], best["failed"]) == ("1", "3", "3", "-")
     assert (worst["2010-08-15"], worst["failed"]) == ("gen N/A", "7")
-    assert best["365 days"].svg.count("<rect") == 7
+    assert best["365 days"].given.count("<rect") == 7
     assert days["dc-wan > lonestar"]["2010-08-16"] == ""
 
 
