@@ -13,7 +13,7 @@ spans.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -154,16 +154,6 @@ def needs(parts: Sequence[Uptime], count: int) -> Uptime:
     return Uptime(union(up, down), subtract(down, unscheduled), unscheduled)
 
 
-def needs_all(parts: Sequence[Uptime]) -> Uptime:
-    """Of something that is down while any part is, such as a system and its services."""
-    return needs(parts, len(parts))
-
-
-def needs_one(parts: Sequence[Uptime]) -> Uptime:
-    """Of something that is down only while all parts are, such as a system and its nodes."""
-    return needs(parts, 1)
-
-
 def overall(parts: Iterable[Uptime]) -> Fraction | None:
     """Share of the measured time in which they were up: (T - SDT - UDT) / T; None without any."""
     found = [(seconds(part.up), seconds(part.known)) for part in parts]
@@ -173,9 +163,9 @@ def overall(parts: Iterable[Uptime]) -> Fraction | None:
 
 def scheduled(parts: Iterable[Uptime]) -> Fraction | None:
     """The same without planned down time: (T - SDT - UDT) / (T - SDT); None without any time."""
-    found = [(seconds(part.up), seconds(subtract(part.known, part.scheduled))) for part in parts]
-    known = sum(one for _, one in found)
-    return Fraction(sum(up for up, _ in found), known) if known else None
+    return overall(
+        replace(part, known=subtract(part.known, part.scheduled), scheduled=()) for part in parts
+    )
 
 
 @dataclass(frozen=True)

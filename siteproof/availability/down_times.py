@@ -19,8 +19,9 @@ from siteproof.record import finding
 from siteproof.record.availability_log import EventRecord, ProbeLog, ProbeResult
 from siteproof.record.clocks import BOUND
 from siteproof.record.finding import Finding, Kind, note
+from siteproof.record.grouped import grouped
 from siteproof.sites import Probe
-from siteproof.slurm.records import EventList, NodeEvent, parse_events
+from siteproof.slurm.records import EventList, parse_events
 
 REACH = 1.1  # intervals for which a probe counts: cron is late by some seconds
 
@@ -80,22 +81,18 @@ def of_services(
         if own:
             text = "the clock of {host} was set back: its good probes of {hours:6g} h do not count"
             findings.append(note(text, host=host, hours=seconds(own) / 3600))
-    by_probe: dict[str, list[ProbeResult]] = {name: [] for name in probes}
-    strangers: dict[str, int] = {}
-    for one in (result for results in hosts.values() for result in results):
-        probe = probes.get(one.probe)
-        if probe and one.service == (probe.service or one.probe):
-            by_probe[one.probe].append(one)
-        else:
-            strangers[one.probe] = strangers.get(one.probe, 0) + 1
-    if strangers:
-        names = ", ".join(sorted(strangers)[:5])
-        text = "{count:n line} left out, of probes that system.yaml does not have: {names}"
-        findings.append(note(text, names=names, count=sum(strangers.values())))
+    by_probe = grouped(
+        ((one.probe, one.service), one) for results in hosts.values() for one in results
+    )
     found: dict[str, list[tuple[Spans, Spans]]] = {}
-    for name, results in by_probe.items():
-        up, down = up_and_down(results)
-        found.setdefault(probes[name].service or name, []).append((subtract(up, doubt), down))
+    for name, probe in probes.items():
+        service = probe.service or name
+        up, down = up_and_down(by_probe.pop((name, service), []))
+        found.setdefault(service, []).append((subtract(up, doubt), down))
+    if by_probe:
+        names = ", ".join(sorted({probe for probe, _ in by_probe})[:5])
+        text = "{count:n line} left out, of probes that system.yaml does not have: {names}"
+        findings.append(note(text, names=names, count=sum(map(len, by_probe.values()))))
     return found, findings
 
 
@@ -135,7 +132,14 @@ def of_nodes(records: Sequence[EventRecord], nodes: NodeSet) -> NodeTimes:
         found.disconnected = union(found.disconnected, lost)
         for event in events.of_nodes:
             if event.backwards:
-                backwards[_backwards(event)] = None
+                why = note(
+                    "event {state} ends at {end}, before it begins at {begin}: left out",
+                    subject=event.node,
+                    state=event.state.said,
+                    begin=minute(event.start),
+                    end=minute(event.end or 0),
+                )
+                backwards[why] = None
             elif event.down:
                 last = min(event.end or record.end, record.end)
                 down.setdefault(event.node, []).append((event.start, last))
@@ -151,15 +155,14 @@ def of_nodes(records: Sequence[EventRecord], nodes: NodeSet) -> NodeTimes:
 
 def _connected(events: EventList, period: Span) -> tuple[Spans, Spans]:
     """When the cluster was registered, and when disconnected, within the period of the query."""
-    registered = union(_span(e, period) for e in events.of_cluster if e.registered)
-    lost = intersect(
-        union(_span(e, period) for e in events.of_cluster if not e.registered), (period,)
+    spans = grouped(
+        (event.registered, (event.start, period[1] if event.end is None else event.end))
+        for event in events.of_cluster
     )
-    return subtract(intersect(registered, (period,)), lost), lost
-
-
-def _span(event: NodeEvent, period: Span) -> Span:
-    return event.start, period[1] if event.end is None else event.end
+    registered, lost = (
+        intersect(union(spans.get(state, ())), (period,)) for state in (True, False)
+    )
+    return subtract(registered, lost), lost
 
 
 def _cover(
@@ -175,16 +178,6 @@ def _cover(
         strangers.difference_update(one)
     if strangers and sets:
         found.findings.append(finding.of(Kind.UNKNOWN_TO_SLURM, subject=str(strangers)))
-
-
-def _backwards(event: NodeEvent) -> Finding:
-    return note(
-        "event {state} ends at {end}, before it begins at {begin}: left out",
-        subject=event.node,
-        state=event.state.said,
-        begin=minute(event.start),
-        end=minute(event.end or 0),
-    )
 
 
 def minute(at: int) -> str:

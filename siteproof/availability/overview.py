@@ -7,10 +7,11 @@ values of `Availability.*` that a criterion names follow from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 
 from ClusterShell.NodeSet import NodeSet
@@ -27,8 +28,6 @@ from siteproof.availability.definitions import (
     intersect,
     mtbf,
     needs,
-    needs_all,
-    needs_one,
     overall,
     scheduled,
     seconds,
@@ -39,6 +38,7 @@ from siteproof.availability.down_times import minute
 from siteproof.errors import UserError
 from siteproof.record import availability_log, finding
 from siteproof.record.finding import Finding, Kind, note
+from siteproof.record.grouped import grouped
 from siteproof.record.severity import Verdict
 from siteproof.sites import Criterion, Site, calendar_csv
 from siteproof.sites.calendar_csv import ALL, PlannedWindow
@@ -120,14 +120,15 @@ def read(site: Site, perflogs: Path, period: Span, now: int) -> Overview:
     within = union([(period[0], min(period[1], now))])
     services, of_log = down_times.of_services(log, probes, now)
     by_service = {
-        name: _service(parts, _planned(windows, name)).within(within)
-        for name, parts in services.items()
+        name: _service(parts, windows, name).within(within) for name, parts in services.items()
     }
     gateways = {probe.service or name for name, probe in probes.items() if probe.gateway}
-    partitions = _partitions(site)
-    every = nodesets.of()
-    for found in partitions.values():
-        every.update(found)
+    partitions = {
+        name: site.nodes_of(name)
+        for name, partition in site.system.partitions.items()
+        if partition.scheduler == "slurm"
+    }
+    every = nodesets.of(chain.from_iterable(partitions.values()))
     times = down_times.of_nodes(records, every)
     nodes = _nodes(times, every, _planned_nodes(site, windows), within) if records else {}
     own = {name: part for name, part in by_service.items() if name not in gateways}
@@ -138,7 +139,7 @@ def read(site: Site, perflogs: Path, period: Span, now: int) -> Overview:
         gateways={name: part for name, part in by_service.items() if name in gateways},
         nodes=nodes,
         partitions={
-            name: needs_one([nodes[node] for node in found])
+            name: needs([nodes[node] for node in found], 1)
             for name, found in partitions.items()
             if nodes
         },
@@ -154,10 +155,7 @@ def of_members(parts: Mapping[str, Overview], count: int) -> Overview:
     Its services are its members. A gateway of several members is up while so many of them reach it.
     """
     known = {name: part.whole for name, part in parts.items() if part.whole and part.services}
-    gateways: dict[str, list[Uptime]] = {}
-    for part in parts.values():
-        for name, uptime_of in part.gateways.items():
-            gateways.setdefault(name, []).append(uptime_of)
+    gateways = grouped(one for part in parts.values() for one in part.gateways.items())
     return Overview(
         period=next(iter(parts.values())).period,
         whole=needs([known.get(name, Uptime(())) for name in parts], count),
@@ -170,29 +168,24 @@ def of_members(parts: Mapping[str, Overview], count: int) -> Overview:
 
 def _whole(services: Sequence[Uptime], nodes: Sequence[Uptime]) -> Uptime | None:
     """The system is down while a service is, or while all nodes are."""
-    parts = [*services, *([needs_one(nodes)] if nodes else [])]
-    return needs_all(parts) if parts else None
+    parts = [*services, *([needs(nodes, 1)] if nodes else [])]
+    return needs(parts, len(parts)) if parts else None
 
 
 def _windows(site: Site, period: Span) -> tuple[list[PlannedWindow], list[Finding]]:
     """The planned windows of a period, and a finding on each that was announced too late."""
     own = [one for one in site.windows if intersect(union([one.span]), union([period]))]
-    late = [_late(one) for one in own if not one.planned]
+    late = [
+        note(
+            "window from {begin} is not planned: {by} announced it at {announced}",
+            begin=minute(one.span[0]),
+            announced=minute(calendar_csv.seconds(one.announced)),
+            by=one.by,
+        )
+        for one in own
+        if not one.planned
+    ]
     return [one for one in own if one.planned], late
-
-
-def _late(window: PlannedWindow) -> Finding:
-    return note(
-        "window from {begin} is not planned: {by} announced it at {announced}",
-        begin=minute(window.span[0]),
-        announced=minute(calendar_csv.seconds(window.announced)),
-        by=window.by,
-    )
-
-
-def _planned(windows: Iterable[PlannedWindow], service: str) -> Spans:
-    """When a service may be down."""
-    return union(window.span for window in windows if window.covers_service(service))
 
 
 def _planned_nodes(site: Site, windows: Iterable[PlannedWindow]) -> list[tuple[set[str], Spans]]:
@@ -206,18 +199,12 @@ def _planned_nodes(site: Site, windows: Iterable[PlannedWindow]) -> list[tuple[s
     return found
 
 
-def _service(parts: Sequence[tuple[Spans, Spans]], planned: Spans) -> Uptime:
+def _service(
+    parts: Sequence[tuple[Spans, Spans]], windows: Iterable[PlannedWindow], name: str
+) -> Uptime:
     """A service from the up and down times of its probes."""
-    return needs_all([uptime(union(up, down), down, planned) for up, down in parts])
-
-
-def _partitions(site: Site) -> dict[str, NodeSet]:
-    """The nodes of each partition that Slurm runs."""
-    return {
-        name: site.nodes_of(name)
-        for name, partition in site.system.partitions.items()
-        if partition.scheduler == "slurm"
-    }
+    planned = union(window.span for window in windows if window.covers_service(name))
+    return needs([uptime(union(up, down), down, planned) for up, down in parts], len(parts))
 
 
 def _nodes(
@@ -269,24 +256,17 @@ def subjects(found: Overview) -> dict[str, Uptime]:
 
 def rows(found: Overview) -> list[tuple[str, ...]]:
     """A row of COLUMNS for each subject."""
-    return [_row(found, name, part) for name, part in subjects(found).items()]
-
-
-def _row(found: Overview, name: str, part: Uptime) -> tuple[str, ...]:
-    between = mtbf(part)
-    mean = f"{between.mean:.0f}" if between.mean else ""
-    if not mean:
-        mean = f"> {between.bound:.0f}" if between.bound else "-"
-    return (
-        name,
-        percent(overall([part])),
-        percent(scheduled([part])),
-        f"{seconds(part.unscheduled) / HOUR:.2f}",
-        f"{seconds(part.scheduled) / HOUR:.2f}",
-        str(between.failures),
-        mean,
-        f"{found.measured_hours(part):.2f}",
-    )
+    made = []
+    for name, part in subjects(found).items():
+        between = mtbf(part)
+        bound = f"> {between.bound:.0f}" if between.bound else "-"
+        shares = percent(overall([part])), percent(scheduled([part]))
+        hours = (seconds(part.unscheduled) / HOUR, seconds(part.scheduled) / HOUR)
+        mean = f"{between.mean:.0f}" if between.mean else bound
+        measured = f"{found.measured_hours(part):.2f}"
+        down = (f"{one:.2f}" for one in hours)
+        made.append((name, *shares, *down, str(between.failures), mean, measured))
+    return made
 
 
 MONTH = 720  # hours: 30 days
@@ -325,11 +305,6 @@ class WindowFigure:
         return self.found.missing(self.part) if self.part else (self.found.period,)
 
     @property
-    def interval(self) -> int:
-        """The longest interval of the probes, in seconds."""
-        return self.found.interval
-
-    @property
     def unit(self) -> str:
         """The unit of the catalogue."""
         return UNITS[self.metric]
@@ -337,7 +312,7 @@ class WindowFigure:
     @property
     def conditions(self) -> dict[str, str]:
         """What a criterion can require: the measured hours, and the interval in seconds."""
-        return {WINDOW_HOURS: f"{self.measured_hours:.10g}", INTERVAL: str(self.interval)}
+        return {WINDOW_HOURS: f"{self.measured_hours:.10g}", INTERVAL: str(self.found.interval)}
 
     def meets_conditions(self, criterion: Criterion) -> bool:
         """Whether it is measured as the criterion requires; without a window, the whole period."""
@@ -367,23 +342,26 @@ def figures(
 
 def figures_of(system: str, found: Overview) -> dict[str, WindowFigure]:
     """The same of an overview that was read before."""
-    shares: dict[str, Callable[[Uptime], Fraction | None]] = {
-        SCHEDULED: lambda part: _percent(scheduled([part])),
-        OVERALL: lambda part: _percent(overall([part])),
-        DOWNTIME: lambda part: _month(overall([part])),
-        CONTINUOUS: lambda part: Fraction(max((b - a for a, b in part.up), default=0), DAY),
+    part = found.whole if found.services else None  # it needs services that are probed
+    why = found.hours_missing(subject=system) if part else _no_probes("probes")
+    made = {
+        metric: WindowFigure(metric, value, system, found, part, why)
+        for metric, value in _values(part).items()
     }
-    made = {metric: _of_system(metric, system, found, share) for metric, share in shares.items()}
     return made | {GATEWAY_GAP: _of_gateways(system, found)}
 
 
-def _of_system(
-    metric: str, system: str, found: Overview, share: Callable[[Uptime], Fraction | None]
-) -> WindowFigure:
-    """A share of the system, which needs services that are probed."""
-    part = found.whole if found.services else None
-    why = found.hours_missing(subject=system) if part else _no_probes("probes")
-    return WindowFigure(metric, share(part) if part else None, system, found, part, why)
+def _values(part: Uptime | None) -> dict[str, Fraction | None]:
+    """The metrics of a system."""
+    known = [part] if part else []
+    whole, planned = overall(known), scheduled(known)
+    longest = max((end - begin for begin, end in part.up), default=0) if part else None
+    return {
+        SCHEDULED: None if planned is None else 100 * planned,
+        OVERALL: None if whole is None else 100 * whole,
+        DOWNTIME: None if whole is None else MONTH * (1 - whole),
+        CONTINUOUS: None if longest is None else Fraction(longest, DAY),
+    }
 
 
 def _of_gateways(system: str, found: Overview) -> WindowFigure:
@@ -403,14 +381,6 @@ def _of_gateways(system: str, found: Overview) -> WindowFigure:
 
 def _no_probes(what: str) -> Finding:
     return note("system.yaml has no {needed}", needed=what)
-
-
-def _percent(share: Fraction | None) -> Fraction | None:
-    return None if share is None else 100 * share
-
-
-def _month(share: Fraction | None) -> Fraction | None:
-    return None if share is None else MONTH * (1 - share)
 
 
 def verdict_of(criterion: Criterion, figure: WindowFigure) -> Verdict | None:

@@ -30,8 +30,6 @@ WORDS = {  # conditions in the order of the page, and their names for people
     "blas_library": "BLAS library",
     "mpi": "MPI",
     "swap": "swap used",
-    "file_system": "file system",
-    "cached": "cached",
 }
 SHARES = ("memory_share",)  # of 1, shown in per cent
 MACHINE = {  # of the provenance
@@ -61,7 +59,7 @@ def chapter(material: Material) -> Section:
     """What all checks share, then a row for each check with its own conditions, HPL first."""
     shared = _shared(material)
     groups = material.once(_groups).items()
-    rows = [_row(group, found, dict(shared)) for group, found in groups if group[2] != PUBLISHED]
+    rows = [_row(group, found, shared) for group, found in groups if group[2] != PUBLISHED]
     tables = (
         Table(("what", "value"), shared, title="The same in all checks"),
         Table(COLUMNS, rows, title="Each check, by mode and environment"),
@@ -73,28 +71,19 @@ def brief(material: Material) -> str:
     """The conditions under which HPL was run, in a sentence."""
     groups = material.once(_groups).items()
     texts = [_sentence(found) for (check, *_), found in groups if check == HPL]
-    return " ".join(texts) or _never(material)
-
-
-def _never(material: Material) -> str:
-    """Why there are no conditions of HPL: it failed, or it was not run."""
     failed = [s for s in material.judged.samples if s.header.check == HPL]
-    if failed:
-        names = nodes({s.node for s in failed if s.node}) or "any node"
-        status, message = failed[-1].status, failed[-1].why
-        why = f"{status}: {message}" if message else status
-        return f"HPL gave no value on {names} ({why}), so it has no conditions."
-    heads = [h for h in material.sessions.headers if h.check == HPL]
-    times = [h.time for h in heads if h.mode != PUBLISHED]
-    last = f"; the last run was {when(max(times))}" if times else ", and never before"
-    published = "; others have published values" if len(times) < len(heads) else ""
-    return f"HPL was not run in what is judged{last}{published}."
+    if not texts and failed:
+        why = ": ".join(filter(None, (failed[-1].status, failed[-1].why)))
+        names = nodes({s.node for s in failed} - {""})
+        return f"HPL gave no value{f' on {names}' if names else ''}: {why}."
+    heads = [h for h in material.sessions.headers if h.check == HPL and h.mode != PUBLISHED]
+    last = when(max(h.time for h in heads)) if heads else "never"
+    return " ".join(texts) or f"HPL was not run in what is judged; the last run: {last}."
 
 
 def _sentence(found: Sequence[Sample]) -> str:
     """HPL's problem, software and machine."""
-    head, named = found[-1].header, [*WORDS.values()]
-    named.remove(WORDS["blas_library"])
+    head, named = found[-1].header, {*WORDS.values()} - {WORDS["blas_library"]}
     texts = [f"{name} {value}" for name, value in _conditions(found) if name in named]
     listed = ", ".join(texts) or "no recorded condition"
     if head.mode == PUBLISHED:
@@ -102,7 +91,7 @@ def _sentence(found: Sequence[Sample]) -> str:
         return f"HPL was not run here; its value is published ({source}), with {listed}."
     return (
         f"HPL ({head.mode or 'no mode'}, environment {head.environment}) ran on "
-        f"{count(len(_measured_on(found)), 'node')} with {listed}; "
+        f"{count(len({s.node for s in found} - {''}), 'node')} with {listed}; "
         f"{period([s.header.time for s in found])}."
     )
 
@@ -120,18 +109,20 @@ def _groups(material: Material) -> Mapping[Group, Sequence[Sample]]:
     return dict(sorted(groups.items(), key=lambda item: (item[0][0] != HPL, item[0])))
 
 
-def _row(key: Group, found: Sequence[Sample], shared: Mapping[str, str]) -> tuple[str, ...]:
+def _row(key: Group, found: Sequence[Sample], shared: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     """One check, without what all share."""
     check, environment, mode = key
-    own = [*_conditions(found), *(item for item in _machine(found) if item[0] not in shared)]
+    own = [*_conditions(found), *(item for item in _machine(found) if item not in shared)]
+    heads, measured = _heads(found), {s.node for s in found} - {""}
+    jobs = count(len({(h.session, h.job) for h in heads}), "job")
     return (
         check,
         mode or "none",
         environment,
         "; ".join(f"{name} {value}" for name, value in own) or "-",
-        _nodes(found),
-        period([s.header.time for s in found]),
-        _jobs(found),
+        f"{len(measured)}: {nodes(measured)}" if measured else "none of its own",
+        period([h.time for h in heads]),
+        f"{jobs} of {few(sorted({h.session for h in heads}), MAX_SESSIONS)}",
     )
 
 
@@ -142,11 +133,11 @@ def _shared(material: Material) -> list[tuple[str, str]]:
         return []
     first, *others = (_machine(found) for found in groups.values())
     rows = [row for row in first if all(row in other for other in others)]
-    modes = {mode or "none" for _, _, mode in groups}
-    if len(modes) == 1:
-        rows.append(("mode", modes.pop()))
-    names = sorted({environment for _, environment, _ in groups})
-    return rows + [("environment", _environment(material, name)) for name in names]
+    known = material.site.system.environments
+    for name in sorted({environment for _, environment, _ in groups}):
+        words = f"{name}: {known[name].description}" if name in known else name
+        rows.append(("environment", words))
+    return rows
 
 
 def _conditions(found: Sequence[Sample]) -> list[tuple[str, str]]:
@@ -169,26 +160,6 @@ def _machine(found: Sequence[Sample]) -> list[tuple[str, str]]:
 
 def _heads(found: Sequence[Sample]) -> list[Header]:
     return list({id(s.header): s.header for s in found}.values())
-
-
-def _environment(material: Material, name: str) -> str:
-    described = material.site.system.environments.get(name)
-    return f"{name}: {described.description}" if described else name
-
-
-def _measured_on(found: Sequence[Sample]) -> set[str]:
-    return {s.node for s in found} - {""}
-
-
-def _nodes(found: Sequence[Sample]) -> str:
-    measured = _measured_on(found)
-    return f"{len(measured)}: {nodes(measured)}" if measured else "none of its own"
-
-
-def _jobs(found: Sequence[Sample]) -> str:
-    heads = _heads(found)
-    jobs = count(len({(h.session, h.job) for h in heads}), "job")
-    return f"{jobs} of {few(sorted({h.session for h in heads}), MAX_SESSIONS)}"
 
 
 def _values(found: Iterable[Sample]) -> Values:

@@ -185,20 +185,16 @@ def _is_of(sample: Sample, key: Series) -> bool:
 
 def titles(found: Sequence[Fleet]) -> list[str]:
     """Metric and role of each; with environment and conditions where only these differ."""
-    names = []
-    for one in found:
-        alike = [
-            dict(f.key.conditions) | {"": f.key.environment}
-            for f in found
-            if (f.key.name, f.key.role) == (one.key.name, one.key.role)
-        ]
-        own = {"": one.key.environment, **dict(one.key.conditions)}
+    of_all = [{"": f.key.environment, **dict(f.key.conditions)} for f in found]
+    heads = [f"{f.key.name} of {f.key.role}" for f in found]
+    alike, names = grouped(zip(heads, of_all, strict=True)), []
+    for head, own in zip(heads, of_all, strict=True):
         unlike = [
             f"{key} {text}".strip()
             for key, text in own.items()
-            if any(other.get(key) != text for other in alike)
+            if any(other.get(key) != text for other in alike[head])
         ]
-        names.append(", ".join([f"{one.key.name} of {one.key.role}", *unlike]))
+        names.append(", ".join([head, *unlike]))
     return names
 
 
@@ -206,32 +202,22 @@ def _figures(found: Sequence[Fleet], named: Sequence[str], states: FleetReport) 
     seen: dict[str, int] = {}
     for one, title in zip(found, named, strict=False):
         name = promised.own_name(f"distribution-{promised.slug(one.key.metric)}", seen)
-        bad, axis = _named(one, states), f"{title}, {one.unit}"
+        shown, axis = _bad(one, states)[:MAX_LABELS], f"{title}, {one.unit}"
+        bad = {node: f"{node} {_change(one.values[node], one)}" for node in shown}
         svg = drawn.of_fleet(axis, one.unit, one.values, one.better, one.marks, bad)
         yield Figure(name, title, svg, _caption(one), _table(one, states), [one.key.metric])
 
 
 def _bad(one: Fleet, states: FleetReport) -> list[str]:
     """Nodes beyond a bound, or with a finding on this metric; the worst first."""
-    broken = set(one.broken())
-    return [n for n in one.worst if n in broken or _is_slow(one, states, n)]
-
-
-def _is_slow(one: Fleet, states: FleetReport, node: str) -> bool:
-    report = states.nodes.get(node_of(node))
-    return (
-        report is not None
-        and report.state != "OK"
+    bad = set(one.broken())
+    bad |= {
+        report.node
+        for report in states.nodes.values()
+        if report.state != "OK"
         and any(why.metric == one.key.name and not why.criterion for why in report.findings)
-    )
-
-
-def _named(one: Fleet, states: FleetReport) -> dict[str, str]:
-    return {
-        node: f"{node} {change(one.values[node] / one.middle - 1)}"
-        for node in _bad(one, states)[:MAX_LABELS]
-        if one.middle
     }
+    return [unit for unit in one.worst if not bad.isdisjoint((unit, node_of(unit)))]
 
 
 def _caption(one: Fleet) -> str:
@@ -262,25 +248,18 @@ def _table(one: Fleet, states: FleetReport) -> Table:
     rows = [
         (f"median of {count(len(values), one.what)}", number(one.middle), "", ""),
         (words, f"{number(ends[0])} to {number(ends[-1])}", "", ""),
-        *(
-            (
-                m.text if m.kind == "baseline" else f"{m.kind} {m.text}",
-                stated(m.value, ""),
-                _change(m.value, one),
-                "",
-            )
-            for m in one.marks
-            if m.kind != "median"
-        ),
     ]
+    for mark in one.marks:
+        if mark.kind != "median":
+            text = mark.text.removeprefix(f"{mark.kind} ")
+            by = _change(mark.value, one)
+            rows.append((f"{mark.kind} {text}", stated(mark.value, ""), by, ""))
     worst = list(dict.fromkeys([*_bad(one, states), *one.worst]))[:MAX_ROWS]
     for node in (*worst, *one.lost):
-        value, change = "-", "-"
-        if node in one.values:
-            value, change = number(one.values[node]), _change(one.values[node], one)
+        own = one.values.get(node)
+        shown = ("-", "-") if own is None else (number(own), _change(own, one))
         of_node = states.nodes.get(node_of(node))
-        state = of_node.state if of_node else ""
-        rows.append((to_rows("node", node), value, change, str(state)))
+        rows.append((to_rows("node", node), *shown, str(of_node.state) if of_node else ""))
     left = len(values) - MAX_ROWS
     note = f"The worst {MAX_ROWS}; {count(left, one.what)} more." if left > 0 else ""
     columns = ("node", f"value, {one.unit}", "compared with the median", "state")

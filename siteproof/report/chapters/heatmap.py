@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from siteproof.report.figure import cells as drawn
 from siteproof.report.figure.marked import STYLES
 from siteproof.report.material import Material
 from siteproof.report.past import Past
-from siteproof.report.sections import Figure, Section, Table, day, few, to_rows
+from siteproof.report.sections import Figure, Section, Table, counted, day, few, to_rows
 from siteproof.units import count
 from siteproof.wording.amounts import change
 
@@ -31,6 +32,7 @@ HOW = (
     f"and {rules.MIN_DEFICIT * 100:.0f} % on the bad side of the median of all runs and nodes "
     "of its role, or beyond its baseline; a cell of several values shows the worst of them."
 )
+BAD = (2, 3, drawn.BROKEN, drawn.FAILED)
 # What a cell shows where several of its values differ: the worst one.
 BY_SEVERITY = (drawn.MISSING, drawn.TYPICAL, 1, 2, drawn.NO_ANSWER, 3, drawn.FAILED, drawn.BROKEN)
 
@@ -55,6 +57,26 @@ class Cells:
     kinds: np.ndarray
     lowest: np.ndarray
 
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The nodes with a value or a failure."""
+        return np.flatnonzero((self.kinds != drawn.MISSING).any(axis=1))
+
+    @cached_property
+    def ranked(self) -> list[int]:
+        """They, the worst first: by the severity of their cells; the newest count more."""
+        weight = np.zeros(len(drawn.KINDS))
+        weight[[1, 2, 3, drawn.NO_ANSWER, drawn.FAILED, drawn.BROKEN]] = 0.2, 1, 3, 0.5, 4, 6
+        recent = np.linspace(0.5, 1.5, len(self.columns.times))
+        score = (weight[self.kinds[self.rows]] * recent).sum(axis=1)
+        return [int(n) for n in self.rows[np.lexsort((self.rows, -score))]]
+
+    @property
+    def worst(self) -> list[int]:
+        """Those of them that were not always typical."""
+        odd = np.any(~np.isin(self.kinds, (drawn.TYPICAL, drawn.MISSING)), axis=1)
+        return [n for n in self.ranked if odd[n]]
+
 
 def chapter(material: Material) -> Section | None:
     """A map of all headline metrics, maps of the worst of them, and the worst nodes as tables."""
@@ -64,27 +86,23 @@ def chapter(material: Material) -> Section | None:
     kinds, shares = _judged(material, found)
     columns = _columns(found)
     whole = _cells(found, kinds, shares, columns, np.ones(len(kinds), dtype=bool))
-    rows = np.flatnonzero((whole.kinds != drawn.MISSING).any(axis=1))
-    if len(rows) < LEAST_NODES or len(whole.columns.times) < LEAST_RUNS:
+    if len(whole.rows) < LEAST_NODES or len(columns.times) < LEAST_RUNS:
         return None
     title = f"All headline metrics: the worst of each node and {columns.unit}"
     figures = [_figure(material, found, whole, "nodes", title)]
     for name in _worst_metrics(found, kinds):
-        cells = _cells(found, kinds, shares, columns, _of(found, name))
+        names = (name, f"{name.partition('.')[0]}.*")  # with what failed of its whole check
+        wanted = [n for n, metric in enumerate(found.metrics) if metric in names]
+        chosen = np.isin(found.metric, wanted)
+        cells = _cells(found, kinds, shares, columns, chosen)
         figures.append(_figure(material, found, cells, promised.slug(name), name))
-    worst = [found.nodes[n] for n in _bad(whole, _ranked(whole, rows))]
-    lead = f"{count(len(rows), 'node')} on {count(len(columns.times), columns.unit)}; the worst: "
-    lead += f"{few(worst, 5)}." if worst else "none was clearly worse than the others."
+    worst = [found.nodes[n] for n in whole.worst]
+    seen = f"{count(len(whole.rows), 'node')} on {count(len(columns.times), columns.unit)}"
+    lead = f"{seen}; clearly worse than the others: {few(worst, 5) or 'none'}."
     points = [HOW]
     if (columns.place < 0).any() or len(found.sessions) >= past.SESSIONS:
         points.append(f"Runs before {day(columns.times[0])} are not drawn.")
     return Section("heatmap", "Every node in every run", lead, figures=figures, points=points)
-
-
-def _of(found: Past, name: str) -> np.ndarray:
-    """The rows of a metric, with what failed of its whole check."""
-    names = (name, f"{name.partition('.')[0]}.*")
-    return np.isin(found.metric, [n for n, metric in enumerate(found.metrics) if metric in names])
 
 
 def _worst_metrics(found: Past, kinds: np.ndarray) -> list[str]:
@@ -92,10 +110,9 @@ def _worst_metrics(found: Past, kinds: np.ndarray) -> list[str]:
     measured = np.unique(found.metric[found.good])
     if len(measured) < 2:
         return []
-    bad = np.isin(kinds, (2, 3, drawn.BROKEN, drawn.FAILED))
-    counts = {found.metrics[n]: int((bad & (found.metric == n)).sum()) for n in measured}
-    order = sorted((name for name in counts if counts[name]), key=lambda n: -counts[n])
-    return order[:MAX_METRICS]
+    counts = np.bincount(found.metric[np.isin(kinds, BAD)], minlength=len(found.metrics))
+    order = sorted(measured, key=lambda n: -counts[n])
+    return [found.metrics[n] for n in order[:MAX_METRICS] if counts[n]]
 
 
 def _judged(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
@@ -168,107 +185,84 @@ def _promises(material: Material, found: Past) -> tuple[np.ndarray, np.ndarray]:
     return beyond["bound"], beyond["baseline"]
 
 
-def _ranked(cells: Cells, rows: np.ndarray) -> list[int]:
-    """The nodes, the worst first: by the severity of their cells; the newest count more."""
-    weight = np.zeros(len(drawn.KINDS))
-    weight[[1, 2, 3, drawn.NO_ANSWER, drawn.FAILED, drawn.BROKEN]] = 0.2, 1, 3, 0.5, 4, 6
-    recent = np.linspace(0.5, 1.5, len(cells.columns.times))
-    score = (weight[cells.kinds[rows]] * recent).sum(axis=1)
-    return [int(n) for n in rows[np.lexsort((rows, -score))]]
-
-
-def _bad(cells: Cells, ranked: Sequence[int]) -> list[int]:
-    """The nodes that were not always typical, of those ranked."""
-    fine = ((cells.kinds == drawn.TYPICAL) | (cells.kinds == drawn.MISSING)).all(axis=1)
-    return [n for n in ranked if not fine[n]]
-
-
 def _figure(material: Material, found: Past, cells: Cells, name: str, title: str) -> Figure:
-    rows = np.flatnonzero((cells.kinds != drawn.MISSING).any(axis=1))
-    ranked = _ranked(cells, rows)
-    worst = _bad(cells, ranked)[:WORST]
-    if len(rows) <= drawn.MAX_NAMES:
-        panels = [_panel(found, cells, ranked, "the worst first")]
+    worst = cells.worst[:WORST]
+    if len(cells.rows) <= drawn.MAX_NAMES:
+        panels = [_panel(found, cells, cells.ranked, "the worst first")]
     else:
         panels = [_panel(found, cells, worst, f"the worst {len(worst)}")] if worst else []
-        panels.append(_all(material, found, cells, rows))
+        panels.append(_all(material, found, cells))
     form = "%Y-%m-%d" if cells.columns.unit == "day" else "%m-%d %H:%M"
     svg = drawn.draw(title, [f"{at:{form}}" for at in cells.columns.times], panels)
-    name, caption = f"heatmap-{name}", _caption(cells, rows)
-    table = _table(material, found, cells, worst or ranked[:1])
+    table = _table(material, found, cells, worst or cells.ranked[:1])
     metrics = {title} & set(found.metrics)
-    return Figure(name, title, svg, caption, table, metrics)
+    return Figure(f"heatmap-{name}", title, svg, _caption(cells), table, metrics)
 
 
-def _panel(found: Past, cells: Cells, shown: Sequence[int], head: str) -> drawn.Panel:
-    return drawn.Panel(head, [found.nodes[n] for n in shown], cells.kinds[list(shown)])
+def _panel(found: Past, cells: Cells, shown: list[int], head: str) -> drawn.Panel:
+    return drawn.Panel(head, [found.nodes[n] for n in shown], cells.kinds[shown])
 
 
-def _all(material: Material, found: Past, cells: Cells, rows: np.ndarray) -> drawn.Panel:
+def _all(material: Material, found: Past, cells: Cells) -> drawn.Panel:
     """All nodes, by rack where the site has racks."""
-    shown, head, starts = [int(n) for n in rows], f"all {len(rows)} nodes", dict[int, str]()
-    groups, others = in_groups(material, [found.nodes[n] for n in shown])
-    if groups:
-        shown, head = [], f"{head}, by group"
-        for name, members in [*groups, ("others", others)]:
-            starts[len(shown)] = name
-            shown += map(found.nodes.index, members)
-    return replace(_panel(found, cells, shown, head), starts=starts)
+    groups, others = in_groups(material, [found.nodes[n] for n in cells.rows])
+    names, starts = list[str](), dict[int, str]()
+    for name, members in [*groups, ("others", others)]:
+        starts[len(names)] = name
+        names += members
+    head = f"all {len(names)} nodes" + (", by group" if groups else "")
+    kinds = cells.kinds[list(map(found.nodes.index, names))]
+    return drawn.Panel(head, names, kinds, starts=starts if groups else {})
 
 
-def _caption(cells: Cells, rows: np.ndarray) -> str:
-    kinds, times = cells.kinds[rows], cells.columns.times
-    ever = {kind: int((kinds == kind).any(axis=1).sum()) for kind in range(len(drawn.KINDS))}
+def _caption(cells: Cells) -> str:
+    kinds, times = cells.kinds[cells.rows], cells.columns.times
     names = {
         drawn.BROKEN: "beyond a bound",
         drawn.FAILED: "failed",
         3: "clearly more than 10 % worse",
     }
-    parts = [f"{name} {ever[kind]}" for kind, name in names.items() if ever[kind]]
-    text = (
-        f"{count(len(rows), 'node')} on {count(len(times), cells.columns.unit)} with runs "
-        f"from {day(times[0])} to {day(times[-1])}, as shares of the typical value"
+    ever = counted((name, int((kinds == kind).any(axis=1).sum())) for kind, name in names.items())
+    return (
+        f"{count(len(cells.rows), 'node')} on {count(len(times), cells.columns.unit)} with runs "
+        f"from {day(times[0])} to {day(times[-1])}, as shares of the typical value; nodes that "
+        f"were at least once: {ever or 'none'}."
     )
-    if not parts:
-        return f"{text}: none was beyond a bound, failed, or clearly more than 10 % worse."
-    return f"{text}; nodes that were at least once: {', '.join(parts)}."
 
 
 def _table(material: Material, found: Past, cells: Cells, ranked: Sequence[int]) -> Table:
     rows = []
     for n in ranked:
-        kinds = cells.kinds[n]
-        worse = np.isin(kinds, (1, 2, 3, drawn.BROKEN))
+        kinds, lowest = cells.kinds[n], float(cells.lowest[n])
+        of_kinds = np.bincount(kinds, minlength=len(drawn.KINDS))
         state = material.fleet.nodes.get(found.nodes[n])
+        counts = (
+            len(kinds) - of_kinds[drawn.MISSING],
+            of_kinds[[1, 2, 3, drawn.BROKEN]].sum(),
+            *of_kinds[[drawn.BROKEN, drawn.FAILED, drawn.NO_ANSWER]],
+        )
         rows.append(
             (
                 to_rows("node", found.nodes[n]),
                 str(state.state) if state else "",
-                str(int((kinds != drawn.MISSING).sum())),
-                str(int(worse.sum())),
-                *(
-                    str(int((kinds == k).sum()))
-                    for k in (drawn.BROKEN, drawn.FAILED, drawn.NO_ANSWER)
-                ),
-                "-" if np.isinf(cells.lowest[n]) else change(float(cells.lowest[n]) - 1),
+                *map(str, counts),
+                "-" if np.isinf(lowest) else change(lowest - 1),
                 _since(kinds, cells.columns.times),
             )
         )
-    without = int((cells.kinds == drawn.MISSING).all(axis=1).sum())
     note = (
         f"The worst {len(rows)}. The lowest share may be within the scatter. Worse since: the "
         f"first {cells.columns.unit} from which on each was clearly more than 5 % worse, beyond "
-        f"a bound or failed. Without a value: {count(without, 'node')}."
+        f"a bound or failed. Without a value: {count(len(cells.kinds) - len(cells.rows), 'node')}."
     )
     unit = "days with runs" if cells.columns.unit == "day" else "sessions"
-    counts = (unit, "clearly worse", "beyond a bound", "failed", "no answer", "lowest share")
-    columns = ("node", "state", *counts, "worse since")
-    return Table(columns, rows, note, numeric=counts)
+    numbers = (unit, "clearly worse", "beyond a bound", "failed", "no answer", "lowest share")
+    return Table(("node", "state", *numbers, "worse since"), rows, note, numeric=numbers)
 
 
 def _since(kinds: np.ndarray, times: Sequence[datetime]) -> str:
     """When a node began to be bad without a break until now."""
-    bad = np.isin(kinds, (2, 3, drawn.BROKEN, drawn.FAILED))
+    bad = np.isin(kinds, BAD)
     fine = np.flatnonzero(~bad & (kinds != drawn.MISSING))
     first = fine[-1] + 1 if len(fine) else 0
     late = np.flatnonzero(bad[first:])

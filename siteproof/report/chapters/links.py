@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from math import isfinite
 from statistics import fmean, median
 
 from siteproof.compare.published.table_cells import is_exact
 from siteproof.links.matrix import OF_A_JOB
 from siteproof.record import series
+from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import LINK, PEER, job, link_of
 from siteproof.record.samples import PUBLISHED, JobOrder, Sample
 from siteproof.report import promised
@@ -48,19 +48,9 @@ class Quantity:
     better: str
     links: Mapping[str, Sequence[float]]
 
-    @property
-    def first(self) -> str:
-        """The link that the others are compared with."""
-        return next(iter(self.links))
-
-    @property
-    def others(self) -> list[str]:
-        """All links but the first."""
-        return list(self.links)[1:]
-
     def share(self, link: str, middle: Callable[[Sequence[float]], float] = median) -> float:
         """A link's median, or mean, as a share of the first link's; NaN where that is zero."""
-        whole = middle(self.links[self.first])
+        whole = middle(next(iter(self.links.values())))
         return middle(self.links[link]) / whole if whole else float("nan")
 
 
@@ -72,18 +62,15 @@ def chapter(material: Material) -> Section | None:
     figures = [_figure(origin, found) for origin, found in parts if found]
     if not figures:
         return None
-    every = [quantity for _, found in parts for quantity in found]
-    lead = f"{count(len(every), 'quantity', 'quantities')} over two links or more"
-    lowest = min(_rates(every), default=None)
-    if lowest:
-        share, name, link, first = lowest
-        lead += f"; the lowest share is {name} over {link}, {per_cent(share)} of {first}"
-    tables = [_trials(origin, one) for origin, found in parts for one in found if _has_trials(one)]
-    return Section("links", "Links compared", f"{lead}.", tables, figures)
-
-
-def _has_trials(one: Quantity) -> bool:
-    return 1 < max(map(len, one.links.values())) <= MAX_TRIALS
+    number = sum(len(found) for _, found in parts)
+    lead = f"{count(number, 'quantity', 'quantities')} over two links or more."
+    tables = [
+        _trials(origin, one)
+        for origin, found in parts
+        for one in found
+        if 1 < max(map(len, one.links.values())) <= MAX_TRIALS
+    ]
+    return Section("links", "Links compared", lead, tables, figures)
 
 
 def _trials(origin: str, one: Quantity) -> Table:
@@ -96,16 +83,6 @@ def _trials(origin: str, one: Quantity) -> Table:
     title, links = f"{one.name}, {origin}, {one.unit}", list(one.links)
     note = "Trials of a link from the lowest to the highest."
     return Table(("trial", *links), rows, note, ("trial", *links), title)
-
-
-def _rates(found: Iterable[Quantity]) -> list[tuple[float, str, str, str]]:
-    """Of each rate and each link but the first: the share, quantity, link and first link."""
-    return [
-        (share, one.name, link, one.first)
-        for one in found
-        for link in one.others
-        if one.better == "higher" and isfinite(share := one.share(link))
-    ]
 
 
 def _key(site: Site, sample: Sample) -> Conditions | None:
@@ -121,17 +98,12 @@ def _key(site: Site, sample: Sample) -> Conditions | None:
     if link is None or not metric.headline or LINK not in metric.conditions:
         return None
     pattern = {"pattern": link.pattern} if link.pattern == "together" else {}
-    return dims | _measured_under(sample) | pattern
-
-
-def _measured_under(sample: Sample) -> Conditions:
-    """The conditions of a measured value that another link can have, too."""
-    own = series.deciding(sample.conditions)
-    return {
+    measured_under = {  # that another link can have, too
         name: text
-        for name, text in own.items()
+        for name, text in series.deciding(sample.conditions).items()
         if name not in (*PLACES, *OF_A_JOB) and (name == MTU or not series.of_the_machine(name))
     }
+    return dims | measured_under | pattern
 
 
 def _quantities(site: Site, samples: Iterable[Sample]) -> list[Quantity]:
@@ -146,11 +118,10 @@ def _quantities(site: Site, samples: Iterable[Sample]) -> list[Quantity]:
             key = tuple(sorted(conditions.items()))
             found.setdefault((sample.metric, key), {}).setdefault(link, []).append(sample)
     compared = {group: links for group, links in found.items() if len(links) > 1}
-    quantities = []
-    for (metric_name, key), links in compared.items():
-        others = [dict(other) for name, other in compared if name == metric_name]
-        quantities.append(_quantity(site, links, dict(key), others))
-    return quantities
+    keys = grouped((name, dict(key)) for name, key in compared)
+    return [
+        _quantity(site, links, dict(key), keys[name]) for (name, key), links in compared.items()
+    ]
 
 
 def _quantity(
@@ -200,25 +171,16 @@ def _figure(origin: str, found: Sequence[Quantity]) -> Figure:
     name, title = f"links-{origin}", f"Links compared, {origin}"
     groups = []
     for one in found:
-        whole = median(one.links[one.first])
+        whole = median(next(iter(one.links.values())))
         if one.better == "higher" and whole:
             rows = [
                 Row(link, [value / whole for value in values], quantity(median(values), one.unit))
                 for link, values in one.links.items()
             ]
             groups.append((one.name, rows))
-    caption, metrics = _caption(found), sorted({one.metric for one in found})
-    svg = drawn.ranges(title, groups)
-    return Figure(name, title, svg, caption, _table(found), metrics)
-
-
-def _caption(found: Sequence[Quantity]) -> str:
-    """How many quantities, and the span of the shares of rates."""
-    text = count(len(found), "quantity", "quantities") + " over two links or more"
-    if shares := [share for share, *_ in _rates(found)]:
-        ends = dict.fromkeys(per_cent(end) for end in (min(shares), max(shares)))
-        text += f"; the medians of rates are {' to '.join(ends)} of the first link's"
-    return f"{text}."
+    caption = f"{count(len(groups), 'rate')} as shares of the first link's median."
+    metrics = sorted({one.metric for one in found})
+    return Figure(name, title, drawn.ranges(title, groups), caption, _table(found), metrics)
 
 
 def _table(found: Sequence[Quantity]) -> Table:

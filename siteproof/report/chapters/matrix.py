@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from statistics import median
 
@@ -29,7 +30,7 @@ from siteproof.report.figure.cells import (
     kinds_of,
 )
 from siteproof.report.material import Material
-from siteproof.report.sections import Figure, Section, Table, few, nodes
+from siteproof.report.sections import Figure, Section, Table, counted, few, nodes
 from siteproof.sites import Site, pairs
 from siteproof.units import count
 from siteproof.wording.amounts import change, number
@@ -37,14 +38,7 @@ from siteproof.wording.amounts import change, number
 MAX_FIGURES = 8  # figures
 MAX_ROWS = 10
 Pair = tuple[str, str]
-COLUMNS = (
-    "pair",
-    "value",
-    "compared with the typical",
-    "of the link's speed",
-    "other direction",
-    "what",
-)
+COLUMNS = ("pair", "value", "compared with the typical", "other direction", "what")
 
 
 def chapter(material: Material) -> Section | None:
@@ -55,7 +49,7 @@ def chapter(material: Material) -> Section | None:
     figures = list(_figures(material.site, found[:MAX_FIGURES]))
     measured = sum(len(m.values) for m in found)
     lead = f"{count(measured, 'value')} of pairs in {count(len(found), 'matrix', 'matrices')}"
-    lead = f"{'; '.join([lead, *_states(found)])}."
+    lead += f"; {_states(found)}."
     points = [f"Not drawn: {m.title}" for m in found[MAX_FIGURES:]]
     tables = [*tested.of_pairs_over_links(material), *_between_groups(found)]
     return Section("matrix", "Pairs of nodes", lead, tables, figures, points)
@@ -86,34 +80,34 @@ def _figures(site: Site, found: Sequence[Matrix]) -> Iterator[Figure]:
         name = promised.own_name(base, seen)
         title = f"{one.title}, {one.unit}"
         svg, metric = _draw(site, one, title), one.name.partition(" ")[0]
-        yield Figure(name, title, svg, _caption(one), _table(site, one), [metric])
+        yield Figure(name, title, svg, _caption(one), _table(one), [metric])
 
 
 def _draw(site: Site, one: Matrix, title: str) -> str:
     """Nodes that send down the side; of two ends one panel for each direction."""
     rows, columns, split = _ends(site, one)
-    there = [[(a, b) for b in columns] for a in rows]
-    if not split:
-        return drawn.draw(title, columns, [_panel(one, "", rows, there)], "to", "from")
-    back = [[(b, a) for b in columns] for a in rows]
-    panels = [
-        _panel(one, "from the row to the column", rows, there),
-        _panel(one, "from the column to the row", rows, back),
-    ]
+    panels = [_panel(one, "from the row to the column", rows, columns)]
+    if split:
+        panels.append(_panel(one, "from the column to the row", rows, columns, back=True))
     return drawn.draw(title, columns, panels)
 
 
-def _panel(one: Matrix, head: str, rows: Sequence[str], pairs: Sequence[Sequence[Pair]]) -> Panel:
-    """The kind and the value of each pair; one that is not expected has neither."""
+def _panel(
+    one: Matrix, head: str, rows: Sequence[str], columns: Sequence[str], *, back: bool = False
+) -> Panel:
+    """The kind and the value of each pair; one that is not expected has neither.
+
+    back: columns send to rows.
+    """
     kinds, texts = _kinds(one), {pair: number(value) for pair, value in one.values.items()}
     texts |= {pair: sample.status for pair, sample in one.failed.items()}
-    cells = np.array([[kinds.get(pair, NOT_EXPECTED) for pair in row] for row in pairs], np.uint8)
-    words = {
-        (y, x): texts[pair]
-        for y, row in enumerate(pairs)
-        for x, pair in enumerate(row)
-        if pair in texts
-    }
+    cells = np.full((len(rows), len(columns)), NOT_EXPECTED, np.uint8)
+    words = {}
+    for y, x in np.ndindex(cells.shape):
+        pair = (columns[x], rows[y]) if back else (rows[y], columns[x])
+        cells[y, x] = kinds.get(pair, NOT_EXPECTED)
+        if pair in texts:
+            words[y, x] = texts[pair]
     return Panel(head, rows, cells, words)
 
 
@@ -146,40 +140,26 @@ def _kind(one: Matrix, pair: Pair, value: float) -> int:
         return BROKEN
     if pair not in one.blame.bad:
         return {matrix.TOO_FEW: TOO_FEW, matrix.WARNED: WARNED}.get(one.state(pair), TYPICAL)
-    share = _share(one, value)
-    return max(1, int(kinds_of(np.array([share]))[0])) if np.isfinite(share) else 1
+    typical = _typical(one)[0]
+    if not (typical > 0 and value > 0):
+        return 1
+    share = typical / value if one.better == "lower" else value / typical
+    return max(1, int(kinds_of(np.array([share]))[0]))
 
 
-def _states(found: Sequence[Matrix]) -> list[str]:
+def _states(found: Sequence[Matrix]) -> str:
     """How many pairs are bad, and how many cannot be judged."""
-    bad, few_pairs, measured = (
-        sum(map(len, counted))
-        for counted in zip(*((m.blame.bad, _too_few(m), m.values) for m in found), strict=True)
-    )
-    parts = [count(bad, "bad pair")] if bad else []
-    if not bad and measured > few_pairs:
-        parts = ["no bad pair"]
-    return parts + ([f"{few_pairs} too few to judge without a bound"] if few_pairs else [])
-
-
-def _too_few(one: Matrix) -> list[Pair]:
-    return [pair for pair in one.values if one.state(pair) == matrix.TOO_FEW]
+    bad = sum(len(one.blame.bad) for one in found)
+    unknown = sum(one.state(pair) == matrix.TOO_FEW for one in found for pair in one.values)
+    text = count(bad, "bad pair")
+    return f"{text}, {unknown} too few to judge without a bound" if unknown else text
 
 
 def _typical(one: Matrix) -> tuple[float, str]:
     """The median of the pairs that are not bad, and in words of which; of all if none is left."""
     values = one.values.values()
     good = [value for pair, value in one.values.items() if pair not in one.blame.bad]
-    left_out = 0 < len(good) < len(values)
-    return median(good or values), "the pairs that are not bad" if left_out else "all pairs"
-
-
-def _share(one: Matrix, value: float) -> float:
-    """Of the typical value; 1 or more is good, and NaN is no ratio."""
-    typical = _typical(one)[0]
-    if not typical > 0 or not value > 0:
-        return float("nan")
-    return typical / value if one.better == "lower" else value / typical
+    return median(good or values), "the pairs that are not bad" if good else "all pairs"
 
 
 def _caption(one: Matrix) -> str:
@@ -189,25 +169,21 @@ def _caption(one: Matrix) -> str:
         values = one.values.values()
         low, high, middle = map(number, (min(values), max(values), median(values)))
         text += f" between {low} and {high} {one.unit}, median {middle} {one.unit}"
-    parts = _states([one])
-    parts += [words for grade in (Grade.CRITICAL, Grade.WARN) if (words := _graded(one, grade))]
-    parts += [
-        f"{len(found)} {state}"
-        for state, found in (
-            ("beyond a bound", one.broken),
-            ("failed", one.failed),
-            ("not measured", one.missing),
-        )
-        if found
-    ]
-    if one.groups:
-        parts.append(f"groups that explain bad pairs: {few(one.groups, 5)}")
-    if one.blame.culprits:
-        names = few([str(culprit) for culprit in one.blame.culprits], 5)
-        parts.append(f"nodes that explain bad pairs: {names}")
-    if one.blame.alone:
-        parts.append(f"bad by themselves: {few(one.blame.alone, 5)}")
-    return f"{'; '.join([text, *parts])}."
+    grades = Counter(map(one.grades.grade, one.values.values()))
+    states = {
+        "beyond a bound": len(one.broken),
+        "failed": len(one.failed),
+        "not measured": len(one.missing),
+        **{f"{g} ({one.grades.words(g)})": grades[g] for g in (Grade.CRITICAL, Grade.WARN)},
+    }
+    named = {
+        "groups that explain bad pairs": one.groups,
+        "nodes that explain bad pairs": list(map(str, one.blame.culprits)),
+        "bad by themselves": one.blame.alone,
+    }
+    parts = [f"{words}: {few(names, 5)}" for words, names in named.items() if names]
+    counts = counted(states.items())
+    return f"{'; '.join(filter(None, [text, _states([one]), counts, *parts]))}."
 
 
 def _between_groups(found: Sequence[Matrix]) -> Iterator[Table]:
@@ -221,21 +197,14 @@ def _between_groups(found: Sequence[Matrix]) -> Iterator[Table]:
         yield Table(("group", *names), rows, f"In {one.unit}.", numeric=names, title=title)
 
 
-def _graded(one: Matrix, grade: Grade) -> str:
-    """How many pairs have a grade; empty where the site states no threshold for it."""
-    found = sum(one.grades.grade(value) is grade for value in one.values.values())
-    words = one.grades.words(grade)
-    return f"{grade} ({words}): {found}" if words else ""
-
-
-def _table(site: Site, one: Matrix) -> Table:
+def _table(one: Matrix) -> Table:
     """The worst pairs, and those without a value."""
     sign = -1 if one.better == "lower" else 1
     order = [
         *sorted(one.failed),
         *sorted(one.values, key=lambda p: (p not in one.blame.bad, sign * one.values[p], p)),
     ]
-    rows = [_row(site, one, pair) for pair in order[:MAX_ROWS]]
+    rows = [_row(one, pair) for pair in order[:MAX_ROWS]]
     parts = [f"In {one.unit}."]
     if one.values:
         typical, of = _typical(one)
@@ -245,28 +214,17 @@ def _table(site: Site, one: Matrix) -> Table:
     if one.missing:
         ends = {n for pair in one.missing for n in pair}
         parts.append(f"{count(len(one.missing), 'pair')} of {nodes(ends)} without a value.")
-    return Table(COLUMNS, rows, " ".join(parts), numeric=COLUMNS[1:5])
+    return Table(COLUMNS, rows, " ".join(parts), numeric=COLUMNS[1:4])
 
 
-def _row(site: Site, one: Matrix, pair: Pair) -> tuple[str, ...]:
+def _row(one: Matrix, pair: Pair) -> tuple[str, ...]:
     name, value = f"{pair[0]} > {pair[1]}", one.values.get(pair)
     back = number(one.values[pair[::-1]]) if pair[::-1] in one.values else "-"
     if value is None:
         sample = one.failed[pair]
-        return name, "-", "-", "-", back, f"{sample.status}: {sample.why}"
-    typical = _typical(one)[0]
-    state = one.state(pair)
+        return name, "-", "-", back, f"{sample.status}: {sample.why}"
+    typical, state = _typical(one)[0], one.state(pair)
     what = "" if state == matrix.GOOD else state
     if pair in one.broken:
         what = f"misses {one.broken[pair]}"
-    by = change(value / typical - 1) if typical else "-"
-    return name, number(value), by, _of_link(site, one, value), back, what
-
-
-def _of_link(site: Site, one: Matrix, value: float) -> str:
-    """The share of what the link can carry, of a rate."""
-    link = site.system.links.get(one.link)
-    if link is None or link.speed is None or units.kind(one.unit) != "rate":
-        return "-"
-    most = float(link.speed.to(one.unit))
-    return f"{value / most:.2%}".replace("%", " %")
+    return name, number(value), change(value / typical - 1) if typical else "-", back, what

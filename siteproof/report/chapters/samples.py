@@ -65,14 +65,8 @@ def _ids(material: Material) -> dict[int, str]:
 
 
 def _job(job: Given) -> tuple[str, ...]:
-    return (
-        job["id"],
-        job["session"],
-        job["check"],
-        when(job["time"]),
-        str(job["file"]) or NOTHING,
-        job["sha256"] or NOTHING,
-    )
+    file, digest = str(job["file"]) or NOTHING, job["sha256"] or NOTHING
+    return job["id"], job["session"], job["check"], when(job["time"]), file, digest
 
 
 def _of_criterion(
@@ -82,15 +76,17 @@ def _of_criterion(
     values: Units,
 ) -> Table:
     """A row for each unit with a value, or with the reason why it has none."""
-    own = [unit for key, unit in values if key == result.id]
-    own.sort(key=lambda unit: _severity(verdicts.get((result.id, unit), "")))
+    ranks = {str(verdict): rank for verdict, rank in RANKS.items()}  # others come last
     rows = []
-    for unit in own:
+    for unit in [unit for key, unit in values if key == result.id]:
         samples = values[result.id, unit]
         jobs = Link(jobs_of(material, samples)[:MAX_JOBS_OF_UNIT])
         verdict = verdicts.get((result.id, unit), NOTHING)
-        value = ", ".join(["; ".join(_shown(samples)), *_arithmetic(samples)])
+        # From what a derived value follows; 'siteproof why ID' shows the inputs.
+        derived = [one for one in samples if one["use"] == "derived" and one["status"] == "ok"]
+        value = ", ".join(["; ".join(_shown(samples)), *(one["why"] for one in derived)])
         rows.append((to_rows("node", unit or "all"), value, verdict, jobs))
+    rows.sort(key=lambda row: ranks.get(row[2], len(ranks)))
     return Table(
         ("node", "value", "verdict", "jobs"),
         rows,
@@ -101,16 +97,6 @@ def _of_criterion(
         folded=True,
         most=MAX_UNITS,
     )
-
-
-def _arithmetic(samples: Sequence[Given]) -> list[str]:
-    """From what a derived value follows; 'siteproof why ID' shows the inputs."""
-    return [one["why"] for one in samples if one["use"] == "derived" and one["status"] == "ok"]
-
-
-def _severity(verdict: str) -> int:
-    """The most severe first; units that have none of their own last."""
-    return RANKS[Verdict(verdict)] if verdict in set(Verdict) else len(RANKS)
 
 
 def _shown(samples: Sequence[Given]) -> Iterator[str]:
@@ -127,7 +113,12 @@ def _shown(samples: Sequence[Given]) -> Iterator[str]:
 
 def _of_nodes(material: Material, verdicts: Mapping[tuple[str, str], str], values: Units) -> Table:
     """A row for each node: its values, the criteria that it misses, and the jobs."""
-    of_node = _by_node(material, values)
+    of_node = grouped(  # a pair is of both of its ends
+        (node, (key, unit))
+        for key, unit in values
+        for node in ends(unit)
+        if material.site.role_of(node)
+    )
     names = sorted(of_node)[:MAX_NODES]
     rows = [(node, *_of_node(material, of_node[node], verdicts, values)) for node in names]
     return Table(
@@ -140,29 +131,17 @@ def _of_nodes(material: Material, verdicts: Mapping[tuple[str, str], str], value
     )
 
 
-def _by_node(material: Material, values: Units) -> dict[str, list[tuple[str, str]]]:
-    """The criteria and units of each node of the inventory; a pair is of both of its ends."""
-    return grouped(
-        (node, (key, unit))
-        for key, unit in values
-        for node in ends(unit)
-        if material.site.role_of(node)
-    )
-
-
 def _of_node(
     material: Material,
     own: Sequence[tuple[str, str]],
     verdicts: Mapping[tuple[str, str], str],
     values: Units,
 ) -> tuple[str, str, str]:
-    texts = [_in_short(one, verdicts.get(one, NOTHING), values[one]) for one in own]
     missed = {one[0] for one in own if verdicts.get(one) != Verdict.PASS}
     jobs = Link(jobs_of(material, (sample for one in own for sample in values[one])))
+    texts = []
+    for key, unit in own:
+        pair = f" {unit}" if len(ends(unit)) > 1 else ""
+        shown = next(_shown(values[key, unit]), NOTHING)
+        texts.append(f"{key}{pair} {shown} {verdicts.get((key, unit), NOTHING)}")
     return few(texts, MAX_OF_NODE, "; "), to_rows("criterion", *sorted(missed)), jobs
-
-
-def _in_short(one: tuple[str, str], verdict: str, samples: Sequence[Given]) -> str:
-    key, unit = one
-    pair = f" {unit}" if len(ends(unit)) > 1 else ""
-    return f"{key}{pair} {next(iter(_shown(samples)), NOTHING)} {verdict}"

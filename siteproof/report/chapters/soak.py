@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from siteproof.availability import soak as soaks
 from siteproof.availability.definitions import Spans, seconds, union
-from siteproof.availability.load_speeds import Speed
 from siteproof.availability.overview import HOUR
 from siteproof.availability.rounds import Failure, ended, is_soak, moment
 from siteproof.availability.soak import Soak
@@ -19,7 +18,7 @@ from siteproof.report.figure import strips as drawn
 from siteproof.report.figure.rows import DOWN, LOAD, PLANNED
 from siteproof.report.figure.strips import Course, Strip
 from siteproof.report.material import Material
-from siteproof.report.sections import Figure, Section, Table, limited_points, to_rows, when
+from siteproof.report.sections import Figure, Section, Table, counted, limited_points, to_rows, when
 from siteproof.units import count
 from siteproof.wording import soaks as words
 from siteproof.wording.findings import full, warning
@@ -99,24 +98,25 @@ def _figure(soak: Soak, command: str) -> Figure:
     if whole:
         strips["no single node"] = _strip(soak, whole)
     begin, end = map(moment, soak.known.period)
-    courses = _courses(soak)
-    title = "Nodes under load"
+    moved = sorted(soak.speeds, key=lambda one: -abs(one.change or 0.0))[:MAX_COURSES]
+    courses = [
+        Course(
+            one.metric, [at.begin.timestamp() for at in one.shares], [at.share for at in one.shares]
+        )
+        for one in moved
+    ]
+    caption = (
+        f"{count(len(ranked), 'node')} in {count(len(soak.rounds), 'round')} from {when(begin)} to "
+        f"{when(end)}; a mark is the begin of a failure; pauses of less than a hundredth of the "
+        f"time are not drawn; below: each round's median over the nodes, of the {len(moved)} of "
+        f"{count(len(soak.speeds), 'metric')} that changed most."
+    )
+    title, heading = "Nodes under load", "Nodes under load, those with failures first"
     svg = drawn.draw(title, strips, courses, MARKED, (begin, end))
-    table = Table(
-        *(
-            NODES,
-            _rows(soak, ranked),
-            "",
-            NODES[1:5],
-            "Nodes under load, those with failures first",
-        ),
-        most=MAX_STRIPS,
-        command=f"{command} --json",
-    )
-    return Figure(
-        *("soak", title, svg, _caption(soak, len(ranked), len(others)), table),
-        {one.metric.partition(" ")[0] for one in soak.speeds},
-    )
+    rows, command = _rows(soak, ranked), f"{command} --json"
+    table = Table(NODES, rows, "", NODES[1:5], heading, most=MAX_STRIPS, command=command)
+    metrics = {one.metric.partition(" ")[0] for one in soak.speeds}
+    return Figure("soak", title, svg, caption, table, metrics)
 
 
 def _rows(soak: Soak, nodes: Sequence[str]) -> Sequence[tuple[str, ...]]:
@@ -124,68 +124,27 @@ def _rows(soak: Soak, nodes: Sequence[str]) -> Sequence[tuple[str, ...]]:
     asked = Counter(node for one in soak.rounds for node in one.asked)
     answered = Counter(node for one in soak.rounds for node in one.answered)
     failed = grouped((one.subject, one.kind.value) for one in soak.events)
-    rows: list[tuple[str, ...]] = []
+    rows = []
     for node in nodes:
         part, kinds = soak.known.nodes.get(node), Counter(failed.get(node, ()))
-        rows.append(
-            (
-                *(to_rows("node", node), str(asked[node]), str(answered[node])),
-                f"{seconds(soak.load[node]) / HOUR:.1f}",
-                f"{seconds(part.down) / HOUR:.2f}" if part else "-",
-                ", ".join(f"{number} {kind}" for kind, number in kinds.items()) or "none",
-            )
-        )
+        load = f"{seconds(soak.load[node]) / HOUR:.1f}"
+        down = f"{seconds(part.down) / HOUR:.2f}" if part else "-"
+        numbers = str(asked[node]), str(answered[node]), load, down
+        rows.append((to_rows("node", node), *numbers, counted(kinds.items()) or "none"))
     return rows
-
-
-def _caption(soak: Soak, nodes: int, others: int) -> str:
-    begin, end = (when(moment(at)) for at in soak.known.period)
-    below = f"; below: each round's median over the nodes, of {_most(soak)}" if soak.speeds else ""
-    rest = "; the last row of nodes: any of those with the fewest failures" if others else ""
-    return (
-        f"{count(nodes, 'node')} in {count(len(soak.rounds), 'round')} from {begin} to {end}; a "
-        f"mark is the begin of a failure; pauses of less than a hundredth of the time are not "
-        f"drawn{rest}{below}."
-    )
-
-
-def _most(soak: Soak) -> str:
-    """How many of the metrics have a curve."""
-    number = count(len(soak.speeds), "metric")
-    left = len(soak.speeds) > MAX_COURSES
-    return f"the {MAX_COURSES} of {number} that changed most" if left else number
-
-
-def _courses(soak: Soak) -> list[Course]:
-    """The metrics that changed most, each as a share of its median."""
-
-    def moved(one: Speed) -> float:
-        return -abs(one.change or 0.0)
-
-    return [
-        Course(
-            one.metric, [at.begin.timestamp() for at in one.shares], [at.share for at in one.shares]
-        )
-        for one in sorted(soak.speeds, key=moved)[:MAX_COURSES]
-    ]
 
 
 def _ranked(soak: Soak) -> list[str]:
     """The nodes: most failures first, then those that were under load for the shortest time."""
-    counts = dict.fromkeys(soak.load, 0)
-    for one in soak.events:
-        if one.subject in counts:
-            counts[one.subject] += 1
-    return sorted(counts, key=lambda node: (-counts[node], seconds(soak.load[node]), node))
+    counts = Counter(one.subject for one in soak.events)
+    return sorted(soak.load, key=lambda node: (-counts[node], seconds(soak.load[node]), node))
 
 
 def _strip(soak: Soak, subjects: Sequence[str]) -> Strip:
     """Of several: when any was under load or down, and the failures of all."""
     parts = [soak.known.nodes[one] for one in subjects if one in soak.known.nodes]
-    names, marks = set(subjects), dict[str, list[float]]()
-    for one in soak.events:
-        if one.subject in names:
-            marks.setdefault(one.kind, []).append(one.begin.timestamp())
+    own = [one for one in soak.events if one.subject in set(subjects)]
+    marks = grouped((str(one.kind), one.begin.timestamp()) for one in own)
     times = {
         LOAD: [soak.load.get(one, ()) for one in subjects],
         DOWN: [part.unscheduled for part in parts],

@@ -89,13 +89,12 @@ def middles_of(material: Material) -> list[Middle]:
 def _lead(material: Material, middles: Sequence[Middle]) -> str:
     survey = material.survey
     worse = [a for a in survey.all if a.open]
-    text = f"{count(len(middles), 'headline metric')} of the fleet over time"
-    if not worse and not survey.long_enough:
-        return f"{text}; {TOO_SHORT}."
-    if not worse:
-        return f"{text}; no change for the worse is open in {survey.series} series."
-    found = f"{count(len(worse), 'change')} for the worse, not acknowledged"
-    return f"{text}; {found}, the worst: {trends.sentence(material.site, worse[0])}."
+    found = f"{count(len(worse), 'open change')} for the worse in {survey.series} series"
+    if worse:
+        found += f", the worst: {trends.sentence(material.site, worse[0])}"
+    elif not survey.long_enough:
+        found = TOO_SHORT
+    return f"{count(len(middles), 'headline metric')} of the fleet over time; {found}."
 
 
 def _middle(found: Past, one: Fleet) -> Middle | None:
@@ -125,7 +124,8 @@ def of_series(one: Fleet, alerts: Sequence[Alert]) -> list[Alert]:
 
 def _of_fleet(middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[str, int]) -> Figure:
     one = middle.one
-    name = promised.own_name(name_of(one), seen)
+    base = f"trend-{promised.slug(one.key.metric)}-{promised.slug(one.key.role)}"
+    name = promised.own_name(base, seen)
     steps = [a for a in alerts if a.kind == "step"]
     caption = _fleet_caption(middle, alerts)
     median = f"median of {count(middle.nodes, 'node')}, and most of them"
@@ -138,11 +138,6 @@ def _of_fleet(middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[st
     )
     table = _periods(middle, steps)
     return Figure(name, title, svg, caption, table, [one.key.metric])
-
-
-def name_of(one: Fleet) -> str:
-    """The name of the first figure of a metric and role."""
-    return f"trend-{promised.slug(one.key.metric)}-{promised.slug(one.key.role)}"
 
 
 def utc(alert: Alert) -> datetime:
@@ -174,8 +169,8 @@ def _fleet_caption(middle: Middle, alerts: Sequence[Alert]) -> str:
 
 
 def _periods(middle: Middle, steps: Sequence[Alert]) -> Table:
-    """The runs between two steps; without any step month by month, or run by run."""
-    keys, periods = _period_keys(middle, [utc(a) for a in steps])
+    """The runs between two steps."""
+    keys = [sum(at >= utc(step) for step in steps) for at in middle.times]
     rows = []
     for key in sorted(set(keys))[-MAX_ROWS:]:
         runs = [n for n, k in enumerate(keys) if k == key]
@@ -185,20 +180,8 @@ def _periods(middle: Middle, steps: Sequence[Alert]) -> Table:
         )
         first, last = day(middle.times[runs[0]]), day(middle.times[runs[-1]])
         rows.append((first, last, str(len(runs)), value, f"{low} to {high}"))
-    left = len(set(keys)) - len(rows)
-    note = f"The runs {periods}, in {middle.one.unit}; medians of the runs." + (
-        f" {left} older rows are left out." if left > 0 else ""
-    )
+    note = f"The newest runs between two steps, in {middle.one.unit}; medians of the runs."
     return Table(PERIODS, rows, note, numeric=PERIODS[2:])
-
-
-def _period_keys(middle: Middle, cuts: Sequence[datetime]) -> tuple[list[int], str]:
-    """Of each run the number of its period, and in words what a period is."""
-    if cuts:
-        return [sum(at >= cut for cut in cuts) for at in middle.times], "between two steps"
-    if len(middle.times) <= MAX_ROWS:
-        return list(range(len(middle.times))), "run by run"
-    return [at.year * 12 + at.month for at in middle.times], "of a month"
 
 
 def _of_alert(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,43 +81,29 @@ class Panel:
         return min(ROW * len(self.rows), HIGHEST)
 
 
-def draw(
-    title: str, names: Sequence[str], panels: Sequence[Panel], x_label: str = "", y_label: str = ""
-) -> str:
+def draw(title: str, names: Sequence[str], panels: Sequence[Panel]) -> str:
     """The figure for a page, of panels below each other with the same columns."""
     columns, heights = [short(name) for name in names], [p.height for p in panels]
     longest, many = max(map(len, columns)), len(columns)
     upright = 6 < many <= MAX_NAMES and many * (longest + 2) > style.LETTERS - longest
 
     def fill(made: style.Figure) -> None:
-        places = made.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[
-            :, 0
-        ]
-        for place, panel in zip(places, panels, strict=True):
-            _panel(place, panel, y_label)
+        places = made.subplots(len(heights), squeeze=False, sharex=True, height_ratios=heights)
+        for place, panel in zip(places[:, 0], panels, strict=True):
+            _panel(place, panel)
         _names(place, "x", columns, {})
-        place.set_xlabel(x_label)
         if upright:
             place.tick_params(axis="x", rotation=90)
-        _kinds(places[-1], panels)
+        for kind in sorted({int(n) for panel in panels for n in np.unique(panel.kinds)}):
+            one = KINDS[kind]  # for the legend
+            look = {"facecolor": one.colour, "hatch": 3 * one.pattern, "edgecolor": one.ink}
+            place.bar(np.nan, 0, linewidth=0.5, label=one.text, **look)
 
     foot = FOOT + 5 * longest * upright
     return style.svg(title, foot + sum(heights) + HEAD * len(heights), fill)
 
 
-def _kinds(place: style.Axes, panels: Sequence[Panel]) -> None:
-    """Each kind that occurs, for the legend."""
-    for kind in sorted({int(n) for panel in panels for n in np.unique(panel.kinds)}):
-        one = KINDS[kind]
-        look: dict[str, Any] = {
-            "facecolor": one.colour,
-            "hatch": 3 * one.pattern,
-            "edgecolor": one.ink,
-        }
-        place.bar(np.nan, 0, linewidth=0.5, label=one.text, **look)
-
-
-def _panel(place: style.Axes, panel: Panel, label: str) -> None:
+def _panel(place: style.Axes, panel: Panel) -> None:
     rows, columns = panel.kinds.shape
     wide = max(1, round(PIXELS * WIDTH / columns))
     high = max(1, round(PIXELS * panel.height / rows))
@@ -127,7 +113,6 @@ def _panel(place: style.Axes, panel: Panel, label: str) -> None:
         cells[::high] = cells[:, ::wide] = NOT_EXPECTED
     place.imshow(_painted(cells), extent=ends, aspect="auto", interpolation="none")
     place.set_title(panel.head)
-    place.set_ylabel(label)
     place.spines[["top", "right"]].set_visible(True)
     _names(place, "y", [short(name) for name in panel.rows], panel.starts)
     if columns <= MAX_TEXTS and panel.height >= ROW * rows:

@@ -26,7 +26,7 @@ def spread(
     """How many units lie where, of one or more, with limit and baseline.
 
     values: of the units with a look, such as `bad`; those of the first look stand lowest. marks:
-    limits (kind `bound`) and baselines; one that is too far away is an arrow at the edge.
+    limits (kind `bound`) and baselines; one that is too far away is not drawn.
     """
     every = [value for found in values.values() for value in found]
     low, high, near = axis_of(every, marks)
@@ -35,10 +35,13 @@ def spread(
     most = int(np.sum(list(counts.values()), axis=0).max())
     parts = [_bar(unit, counts, place, edges, most) for place in range(BINS)]
     parts += [_line(mark, (mark.value - low) / (high - low)) for mark in near]
-    parts += [_arrow(mark, at_right=mark.value > high) for mark in marks if mark not in near]
-    axis = f'<path class="axis" d="M0 {FLOOR:g}.5H{WIDTH}"/>'
-    box = f'viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}"'
-    return f'<svg class="strip" {box}>{"".join([*parts, axis])}</svg>'
+    return _strip(title, WIDTH, "strip", parts)
+
+
+def _strip(title: str, width: int, looks: str, parts: Sequence[str]) -> str:
+    axis = f'<path class="axis" d="M0 {FLOOR:g}.5H{width}"/>'
+    box = f'viewBox="0 0 {width} {HEIGHT}" role="img" aria-label="{escape(title)}"'
+    return f'<svg class="{looks}" preserveAspectRatio="none" {box}>{"".join([*parts, axis])}</svg>'
 
 
 def _bar(
@@ -64,13 +67,6 @@ def _line(mark: Mark, share: float) -> str:
     return f'<path class="{mark.kind}" d="M{x:.1f} 0V32"><title>{escape(mark.text)}</title></path>'
 
 
-def _arrow(mark: Mark, *, at_right: bool) -> str:
-    """A mark beyond the edge, where it would leave the values no room."""
-    x, tip = (WIDTH - 7, WIDTH) if at_right else (7, 0)
-    shape = f"M{x} 1L{tip} 6L{x} 11Z"
-    return f'<path class="{mark.kind} far" d="{shape}"><title>{escape(mark.text)}</title></path>'
-
-
 def year(title: str, looks: Sequence[str]) -> str:
     """A bar a day, higher the worse it was; days of one look after another are one bar.
 
@@ -84,7 +80,4 @@ def year(title: str, looks: Sequence[str]) -> str:
             box = f'x="{place}" y="{FLOOR - high:g}" width="{width}" height="{high:g}"'
             parts.append(f'<rect class="{look}" {box}/>')
         place += width
-    axis = f'<path class="axis" d="M0 {FLOOR:g}.5H{len(looks)}"/>'
-    box = f'viewBox="0 0 {len(looks)} {HEIGHT}" role="img" aria-label="{escape(title)}"'
-    ends = 'class="strip year" preserveAspectRatio="none"'
-    return f"<svg {ends} {box}>{''.join([*parts, axis])}</svg>"
+    return _strip(title, len(looks), "strip year", parts)

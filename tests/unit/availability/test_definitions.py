@@ -13,8 +13,6 @@ from siteproof.availability.definitions import (
     gap,
     mtbf,
     needs,
-    needs_all,
-    needs_one,
     overall,
     scheduled,
     seconds,
@@ -46,7 +44,7 @@ def test_the_four_definitions_of_one_example_are_four_numbers():
     others = uptime(DAYS14, hours(maintenance, power_loss), hours(maintenance))
     lost = uptime(DAYS14, hours(maintenance, power_loss, (20, 70)), hours(maintenance))
     nodes = [others] * 315 + [lost] * 5
-    found = definitions(needs_one(nodes), nodes)
+    found = definitions(needs(nodes, 1), nodes)
     assert found.system_overall == Fraction(322, 336)
     assert found.system_scheduled == Fraction(322, 328)
     assert found.node_overall == Fraction(320 * 322 - 250, 320 * 336)
@@ -112,15 +110,15 @@ def test_outages_with_only_a_gap_between_them_are_one_failure():
 
 def test_a_system_with_one_service_down_is_down_and_with_one_node_is_not():
     up, down = uptime(hours((0, 10)), (), ()), uptime(hours((0, 10)), hours((2, 4)), ())
-    assert overall([needs_all([up, down])]) == Fraction(8, 10)
-    assert overall([needs_one([up, down])]) == 1
-    assert overall([needs_one([down, down])]) == Fraction(8, 10)
+    assert overall([needs([up, down], 2)]) == Fraction(8, 10)
+    assert overall([needs([up, down], 1)]) == 1
+    assert overall([needs([down, down], 1)]) == Fraction(8, 10)
 
 
 def test_what_is_planned_for_one_service_excuses_no_other():
     planned = uptime(hours((0, 10)), hours((2, 6)), hours((2, 6)))
     failed = uptime(hours((0, 10)), hours((4, 8)), ())
-    found = needs_all([planned, failed])
+    found = needs([planned, failed], 2)
     assert (found.scheduled, found.unscheduled) == (hours((2, 4)), hours((4, 8)))
 
 
@@ -145,7 +143,7 @@ def test_a_whole_is_down_as_planned_only_while_all_parts_that_are_down_are():
 
 def test_a_system_is_known_to_be_up_only_while_all_services_are_measured():
     one, other = uptime(hours((0, 10)), (), ()), uptime(hours((5, 20)), hours((12, 13)), ())
-    found = needs_all([one, other])
+    found = needs([one, other], 2)
     assert found.known == hours((5, 10), (12, 13))
 
 
@@ -160,7 +158,7 @@ def test_a_gateway_is_compared_over_the_time_in_which_both_were_measured():
 
 @given(st.lists(UPTIMES, min_size=1, max_size=4))
 def test_every_second_is_up_down_or_not_known(parts):
-    for part in [*parts, needs_all(parts), needs_one(parts)]:
+    for part in [*parts, needs(parts, len(parts)), needs(parts, 1)]:
         assert seconds(part.up) + seconds(part.down) == seconds(part.known)
         assert seconds(part.scheduled) + seconds(part.unscheduled) == seconds(part.down)
         shares = [share for share in (overall([part]), scheduled([part])) if share is not None]
@@ -170,7 +168,7 @@ def test_every_second_is_up_down_or_not_known(parts):
 
 @given(st.lists(UPTIMES, min_size=1, max_size=4))
 def test_a_whole_that_needs_all_is_up_no_longer_than_any_part(parts):
-    whole, any_of = needs_all(parts), needs_one(parts)
+    whole, any_of = needs(parts, len(parts)), needs(parts, 1)
     for part in parts:
         assert seconds(whole.up) <= seconds(part.up) <= seconds(any_of.up)
         assert seconds(any_of.down) <= seconds(part.down) <= seconds(whole.down)

@@ -87,11 +87,11 @@ def test_lan_and_wan_of_others_are_two_links(seed):
 @pytest.mark.deep
 def test_seed_003s_directions_differ_and_nobody_is_accused_of_it(seed):
     section = matrix.chapter(seed("extenci"))
-    assert section.lead.endswith("no bad pair.")
+    assert section.lead.endswith("; 0 bad pairs.")
     wan = next(f for f in section.figures if f.name.endswith("psc-tacc"))
     held = table(wan)
-    assert held["mds18.psc > oss1.tacc"][2:4] == ("58.60 %", "0.546")
-    assert held["oss1.tacc > mds18.psc"][2:4] == ("54.60 %", "0.586")
+    assert held["mds18.psc > oss1.tacc"][2] == "0.546"
+    assert held["oss1.tacc > mds18.psc"][2] == "0.586"
     assert [row[0] for row in wan.table.rows][0] == "oss1.tacc > mds18.psc"  # the worst first
     assert {"0.586", "0.546"} <= set(texts(wan))
     lan = next(f for f in section.figures if f.name.endswith("-psc"))
@@ -108,7 +108,6 @@ def test_ways_of_virtualising_are_compared_by_medians_and_by_means(seed):
     assert held[metric, "bare"] == ("10", *numbers, "100 %", "100 %")
     assert held[metric, "sriov"][0] == "10"
     assert held[metric, "sriov"][-2:] == ("97.9 %", "105 %")
-    assert "1.55 % to 97.9 % of the first link's" in figure.caption
     (trials,) = section.tables
     assert trials.columns == ("trial", "bare", "software", "paravirtual", "sriov")
     assert trials.rows[0] == ("1", "4418.8401", "137.3301", "5678.0625", "8714.4063")
@@ -357,7 +356,6 @@ def test_a_bad_pair_and_a_failed_one_come_first_in_the_table(linked):
         ("n001 > n006", "1"),
         ("n006 > n001", "1"),
     ]
-    assert figure.table.rows[2][3] == "10.00 %"
     assert {"timeout", "1", "4.7", "n006", "n001"} <= set(texts(figure))
     assert "2 failed" in figure.caption
 

@@ -96,7 +96,7 @@ def test_no_row_of_an_application_is_a_median_over_numbers_of_nodes(made):
 
 def test_the_pairs_of_a_bisection_are_a_matrix_with_a_table_between_groups(made):
     section = matrix.chapter(made)
-    assert section.lead == "15 values of pairs in 1 matrix; no bad pair."
+    assert section.lead == "15 values of pairs in 1 matrix; 0 bad pairs."
     (between,) = section.tables
     assert between.columns == ("group", "r1", "r2", "r3")
 

@@ -53,7 +53,7 @@ def course(values=None, **keys):
 
 def table_of_pairs(kinds=None, **keys):
     kinds = np.full((8, 8), TYPICAL, np.uint8) if kinds is None else kinds
-    return cells.draw("M", NODES, [Panel("", NODES, kinds, **keys)], "to", "from")
+    return cells.draw("M", NODES, [Panel("", NODES, kinds, **keys)])
 
 
 def way(shares=(0.9, 1.0, 1.1)):

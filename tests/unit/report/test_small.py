@@ -39,11 +39,10 @@ def test_values_of_two_looks_at_one_place_stand_upon_each_other():
     assert heights["slow"][0] + heights["slow"][1] == pytest.approx(heights["ok"][0], abs=0.11)
 
 
-def test_a_limit_that_is_far_away_is_an_arrow_at_its_edge():
+def test_a_limit_that_would_leave_the_values_no_room_is_not_drawn():
     near, far = Mark("bound", 9.0, "limit 9 s"), Mark("bound", 900.0, "limit 900 s")
     drawn = small.spread("t", "s", {"ok": [8.0, 10.0]}, [near, far])
-    assert re.search(r'class="bound" d="M[\d.]+ 0V32"><title>limit 9 s<', drawn)
-    assert re.search(r'class="bound far" d="M213 1L220 6L213 11Z"><title>limit 900 s<', drawn)
+    assert "limit 9 s" in drawn and "limit 900 s" not in drawn
 
 
 def test_texts_are_no_markup():
