@@ -56,11 +56,6 @@ class LastTime:
     headers: Sequence[Header]
     acceptance: Acceptance | None = None
 
-    @property
-    def is_campaign(self) -> bool:
-        """Whether the name is a campaign's, not a session's."""
-        return any(header.campaign == self.name for header in self.headers)
-
     @cached_property
     def _ids(self) -> set[int]:
         return set(map(id, self.headers))
@@ -87,14 +82,9 @@ def last_time(
     for record in reversed(before):
         if known := [h for h in earlier if h.session in record.sessions]:
             return LastTime(record.name, known, record)
-    return _last_alike(judged, earlier)
-
-
-def _last_alike(judged: Sequence[Header], earlier: Sequence[Header]) -> LastTime | None:
-    """The last that measured the same: for a campaign another one, if there is any."""
     kinds = {_kind(h) for h in judged}
     alike = [h for h in earlier if _kind(h) in kinds]
-    if any(h.campaign for h in judged):
+    if campaigns:  # another one, if there is any
         alike = [h for h in alike if h.campaign] or alike
     if not alike:
         return None
@@ -155,11 +145,8 @@ def resolve(given: str, headers: Sequence[Header], accepted: Sequence[Acceptance
     order = names(headers)
     if given == ACCEPTED:
         if not accepted:
-            raise UserError(
-                ACCEPTED,
-                "nothing has been accepted yet",
-                hint="'siteproof accept CAMPAIGN --why TEXT' accepts one",
-            )
+            command = "'siteproof accept CAMPAIGN --why TEXT' accepts one"
+            raise UserError(ACCEPTED, "nothing has been accepted yet", hint=command)
         return accepted[-1].name
     if given in (LATEST, PREVIOUS):
         place = -1 if given == LATEST else -2

@@ -15,9 +15,16 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Order, Sample
 from siteproof.record.series import differences, is_setting, of_the_machine
 
-PROVENANCE = (
-    *("suite", "kernel", "processor", "reframe", "software_lock", "spack", "modules", "slurm"),
-)
+PROVENANCE = [
+    "suite",
+    "kernel",
+    "processor",
+    "reframe",
+    "software_lock",
+    "spack",
+    "modules",
+    "slurm",
+]
 DIGEST = "SystemDescription.digest"  # of all fields that a node reports
 EVENTS = ("NodeHealth.last_failure",)  # texts on what happened, no property of a node
 NOTHING = "nothing"  # the value of what is not reported

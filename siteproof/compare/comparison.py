@@ -69,7 +69,12 @@ def compare(site: Site, a: Sequence[Sample], b: Sequence[Sample], perflogs: Path
             {k: v for k, v in side.items() if _place_of(k) == place} for side in (first, second)
         )
         _place(site, place, one, other, found)
-    found.rows[:] = _with_pairs(site, found.rows, _of_pairs(site, a), _of_pairs(site, b))
+    # A node's median over its peers hides the pairs that fell by themselves.
+    pairs = [_of_pairs(site, side) for side in (a, b)]
+    for n, row in enumerate(found.rows):
+        metric = site.catalogue[row.name.partition(" ")[0]]
+        before, after = (side.get((row.name, row.role), {}) for side in pairs)
+        found.rows[n] = replace(row, worst=[*row.worst, *_worst(metric, before, after)])
     found.rows.extend(_maxima(site, first, second))
     found.rows.sort(key=lambda r: (list(Effect).index(r.change.effect), r.name, r.role))
     found.changed.extend(changes.between(a, b, perflogs))
@@ -94,18 +99,11 @@ def _of_pairs(site: Site, samples: Sequence[Sample]) -> dict[tuple[str, str], di
     }
 
 
-def _with_pairs(
-    site: Site,
-    rows: Sequence[Row],
-    a: Mapping[tuple[str, str], Mapping[str, float]],
-    b: Mapping[tuple[str, str], Mapping[str, float]],
-) -> Iterator[Row]:
-    """Rows with the pairs that fell by themselves: a node's median over its peers hides them."""
-    for row in rows:
-        place, metric = (row.name, row.role), site.catalogue[row.name.partition(" ")[0]]
-        counts = units.kind(metric.unit) == "count"
-        worst = rules.worst(a.get(place, {}), b.get(place, {}), metric.better, counts=counts)
-        yield replace(row, worst=[*row.worst, *worst])
+def _worst(
+    metric: Metric, a: Mapping[str, float], b: Mapping[str, float]
+) -> list[tuple[str, float | None]]:
+    counts = units.kind(metric.unit) == "count"
+    return rules.worst(a, b, metric.better, counts=counts)
 
 
 def _place_of(key: Series) -> Series:
@@ -146,13 +144,11 @@ def _series(site: Site, place: Series, key: Series, a: Nodes, b: Nodes, found: C
         alone = nodes.keys() - others.keys()
         if alone:
             only.append(_only(place, alone))
-    common = a.keys() & b.keys()
-    if not common:
-        found.not_comparable.append(
-            _of_place("not comparable on {role}: no node in both", place, role=place.role)
-        )
-        return
-    found.rows.append(_row(site, place, _few(a, common), _few(b, common)))
+    if common := a.keys() & b.keys():
+        found.rows.append(_row(site, place, _few(a, common), _few(b, common)))
+    else:
+        text = "not comparable on {role}: no node in both"
+        found.not_comparable.append(_of_place(text, place, role=place.role))
 
 
 def _only(place: Series, nodes: Iterable[str]) -> Finding:
@@ -161,12 +157,15 @@ def _only(place: Series, nodes: Iterable[str]) -> Finding:
 
 def _not_comparable(place: Series, a: Sides, b: Sides, apart: Set[str]) -> Finding:
     """apart: the nodes of both sides, in no series of both."""
-    of_apart = ([k for k in side if not side[k].keys().isdisjoint(apart)] for side in (a, b))
-    one, other = (
-        dict(min(k or s, key=str).conditions) for k, s in zip(of_apart, (a, b), strict=True)
-    )
+    sides = []
+    for side in (a, b):
+        of_apart = [key for key in side if not side[key].keys().isdisjoint(apart)]
+        sides.append(dict(min(of_apart or side, key=str).conditions))
+    one, other = sides
+    unlike = sorted(k for k in one.keys() | other.keys() if one.get(k) != other.get(k))
+    words = ", ".join(f"{k} {one.get(k, 'unknown')} vs {other.get(k, 'unknown')}" for k in unlike)
     text = "not comparable on {role}: {differences}"
-    return _of_place(text, place, role=place.role, differences=_difference(one, other))
+    return _of_place(text, place, role=place.role, differences=words)
 
 
 def _of_place(text: str, place: Series, **values: str) -> Finding:
@@ -185,8 +184,7 @@ def _row(site: Site, place: Series, a: Nodes, b: Nodes) -> Row:
     unit = _unit(metric, a, b)
     before, after = (_values(place, side, metric.unit, unit) for side in (a, b))
     change = rules.compare(before, after, metric.better)
-    counts = units.kind(metric.unit) == "count"
-    worst = rules.worst(first, second, metric.better, counts=counts) if len(a) > 1 else []
+    worst = _worst(metric, first, second) if len(a) > 1 else []
     level = rules.as_others(second, metric.better) if series.is_speed(metric) else set()
     as_others = nodesets.of(node for node, _ in worst if node in level)
     return Row(place.name, place.role, unit, change, nodesets.of(a), worst, as_others)
@@ -239,13 +237,7 @@ def _curves(site: Site, both: Iterable[Series]) -> dict[tuple[Series, str], list
 
 
 def _highest(points: Sequence[Series], side: Sides) -> Series:
-    return max(points, key=lambda point: _middle(side[point]))
+    def middle(point: Series) -> float:
+        return median(v for runs in side[point].values() for r in runs for v in r.each)
 
-
-def _middle(nodes: Nodes) -> float:
-    return median(v for runs in nodes.values() for r in runs for v in r.each)
-
-
-def _difference(one: Mapping[str, str], other: Mapping[str, str]) -> str:
-    keys = sorted(k for k in one.keys() | other.keys() if one.get(k) != other.get(k))
-    return ", ".join(f"{k} {one.get(k, 'unknown')} vs {other.get(k, 'unknown')}" for k in keys)
+    return max(points, key=middle)

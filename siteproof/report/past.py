@@ -19,7 +19,6 @@ from siteproof.record.pair_units import LINK
 from siteproof.record.series import Series
 from siteproof.record.severity import NOT_TRIED
 from siteproof.report.material import Material
-from siteproof.sites import Site
 from siteproof.trend import lines
 
 FAILED, NO_ANSWER = 1, 2
@@ -95,7 +94,11 @@ class Past:
 def read(material: Material) -> Past | None:
     """The past of a system's headline speeds; None where there is none."""
     site = material.site
-    metrics = _metrics(site)
+    metrics = [
+        name
+        for name, metric in site.catalogue.items()
+        if series.is_headline(metric) and LINK not in metric.conditions
+    ]
     nodes = list(dict.fromkeys(n for role in site.system.nodes for n in site.expected(role)))
     sessions = material.history.sql(
         "SELECT session, min(time) FROM runs WHERE system = ? AND source = 'siteproof' "
@@ -104,8 +107,7 @@ def read(material: Material) -> Past | None:
     )[-SESSIONS:]
     if not (metrics and nodes and sessions):
         return None
-    checks = sorted({name.partition(".")[0] for name in metrics})
-    names = [*metrics, *(f"{check}.*" for check in checks)]
+    names = [*metrics, *sorted({f"{name.partition('.')[0]}.*" for name in metrics})]
     shared = {
         "nodes": nodes,
         "places": list(range(len(nodes))),
@@ -122,7 +124,8 @@ def read(material: Material) -> Past | None:
     if not len(columns["place"]):
         return None
     same = _same(material, metrics)
-    columns["series"] = _counted_with(columns["series"], same)
+    known, back = np.unique(columns["series"], return_inverse=True)
+    columns["series"] = np.array([same.get(int(n), int(n)) for n in known], np.uint64)[back]
     roles = list(site.system.nodes)
     return Past(
         nodes,
@@ -134,21 +137,6 @@ def read(material: Material) -> Past | None:
         **columns,
         same=same,
     )
-
-
-def _metrics(site: Site) -> list[str]:
-    """The headline metrics of nodes by which these may be ranked."""
-    return [
-        name
-        for name, metric in site.catalogue.items()
-        if series.is_headline(metric) and LINK not in metric.conditions
-    ]
-
-
-def _counted_with(numbers: NDArray[np.uint64], same: Mapping[int, int]) -> NDArray[np.uint64]:
-    """The numbers of series, each replaced by the one that it is counted with."""
-    known, back = np.unique(numbers, return_inverse=True)
-    return np.array([same.get(int(n), int(n)) for n in known], np.uint64)[back]
 
 
 def _same(material: Material, metrics: Sequence[str]) -> dict[int, int]:

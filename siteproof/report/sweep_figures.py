@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import groupby
 
 from siteproof.analysis.plateau import At, Beyond
 from siteproof.curves.measured import ALL, Curve, Row, ordered
@@ -54,6 +55,7 @@ def plot(shown: Sequence[ShownRun], several: bool) -> LinePlot:
     """One figure. several: it has several runs, which differ by their names."""
     first, axis = shown[0].lines[0], shown[0].report.axis
     labels = _labels(shown)
+    medians = [row.point.median for one in shown for curve in one.curves for row in curve.rows]
     what = ", ".join(filter(None, (first.metric, first.panel_name)))
     title = f"{what} against {axis.name}"
     bound = None
@@ -67,7 +69,7 @@ def plot(shown: Sequence[ShownRun], several: bool) -> LinePlot:
         [_line(one, curve, several, labels) for one in shown for curve in one.curves],
         labels,
         sizes=axis.kind == "size",
-        log_y=first.better == "lower" and _spans_decades(shown),
+        log_y=first.better == "lower" and 0 < LOG_SPAN * min(medians) < max(medians),
         bound=bound,
     )
 
@@ -80,11 +82,6 @@ def _labels(shown: Sequence[ShownRun]) -> list[str]:
     return ordered({row.label for curve in curves for row in curve.rows})
 
 
-def _spans_decades(shown: Sequence[ShownRun]) -> bool:
-    medians = [row.point.median for one in shown for curve in one.curves for row in curve.rows]
-    return 0 < LOG_SPAN * min(medians) < max(medians)
-
-
 def curve_name(shown: ShownRun, curve: Curve, several: bool) -> str:
     """The name of a curve in the legend and in tables."""
     parts = (shown.run if several else "", curve.line_name)
@@ -93,42 +90,36 @@ def curve_name(shown: ShownRun, curve: Curve, several: bool) -> str:
 
 def _line(shown: ShownRun, curve: Curve, several: bool, labels: Sequence[str]) -> Line:
     points = [row.point for row in curve.rows]
-    line = Line(
+    spread = any(len(point.values) > 1 for point in points)
+    return Line(
         curve_name(shown, curve, several),
-        [point.x for point in points],
+        [float(labels.index(row.label)) if labels else row.point.x for row in curve.rows],
         [point.median for point in points],
+        [point.low for point in points if spread],
+        [point.high for point in points if spread],
+        None if labels else _mark(shown, curve),
     )
-    if labels:
-        line = replace(line, xs=[float(labels.index(row.label)) for row in curve.rows])
-    else:
-        line = replace(line, mark=_mark(shown, curve))
-    if any(len(point.values) > 1 for point in points):
-        lows, highs = [point.low for point in points], [point.high for point in points]
-        line = replace(line, lows=lows, highs=highs)
-    return line
 
 
 def _mark(shown: ShownRun, curve: Curve) -> tuple[float, str] | None:
     """The plateau: that of the best of all lines where there are several, else the curve's own."""
     best = next((line for line in shown.lines if line.line == ALL), curve)
     plateau = best.shape.plateau if best.shape else None
-    axis = shown.report.axis
-    if isinstance(plateau, At):
-        x, text = plateau.x, f"plateau {at(axis.name, plateau.x)}"
-    elif isinstance(plateau, Beyond):
-        x, text = plateau.last, f"plateau >{at(axis.name, plateau.last)}"
-    else:
+    if not isinstance(plateau, At | Beyond):
         return None
+    x, sign = (plateau.x, "") if isinstance(plateau, At) else (plateau.last, ">")
     row = next(row for row in best.rows if row.point.x == x)
-    return (x, text) if row in curve.rows else None
+    return (x, f"plateau {sign}{at(shown.report.axis.name, x)}") if row in curve.rows else None
 
 
 def _bound(shown: ShownRun) -> Line | None:
     """The tightest bound at each place of the axis; of several lines that of the best."""
+    rows = [(row, curve) for curve in shown.lines if curve.numeric for row in curve.rows]
     limits: dict[float, Reached] = {}
-    for x, (curve, row) in sorted(_best_rows(shown.lines).items()):
+    for _, of_place in groupby(sorted(rows, key=_place), key=_place):
+        row, curve = max(of_place, key=lambda one: one[0].point.median)
         for tightest in shown.report.bounds_of(curve, row)[:1]:
-            limits[x] = tightest
+            limits[row.point.x] = tightest
     if not limits:
         return None
     last = list(limits.values())[-1]
@@ -139,12 +130,5 @@ def _bound(shown: ShownRun) -> Line | None:
     return Line(name, list(limits), [float(reached.limit) for reached in limits.values()])
 
 
-def _best_rows(lines: Sequence[Curve]) -> dict[float, tuple[Curve, Row]]:
-    """Of each place of the axis the curve and row of the highest median."""
-    best: dict[float, tuple[Curve, Row]] = {}
-    for curve in filter(lambda curve: curve.numeric, lines):
-        for row in curve.rows:
-            known = best.setdefault(row.point.x, (curve, row))[1]
-            if row.point.median > known.point.median:
-                best[row.point.x] = curve, row
-    return best
+def _place(one: tuple[Row, Curve]) -> float:
+    return one[0].point.x

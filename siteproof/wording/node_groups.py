@@ -96,25 +96,20 @@ def brief(why: Finding) -> Finding:
 def head(group: NodeGroup, shown: Shown) -> list[str]:
     """State, nodes, and of a value the metric, the value, and the limit or what it lacks."""
     names = str(group.units) if _is_short(group) else count(len(group.nodes), "node")
+    parts = [group.state, names]
     if not group.worst:
-        return [group.state, names]
+        return parts
     found = shown.all(group.worst)
     first, fields = found[0], Fields(found)
     value = with_unit(str(fields["value"]), first.unit)
     if tally := shown.tally(first):
         short = first.kind is Kind.BELOW_BASELINE
         least = f"baseline {first.bound}" if short else f"limit {limit(tally)}"
-        return [group.state, names, about(first), value, least]
-    if first.kind is Kind.SLOW:
+        parts += [about(first), value, least]
+    elif first.kind is Kind.SLOW:
         side = "below" if first.get("better") == "higher" else "above"
-        return [
-            group.state,
-            names,
-            about(first),
-            value,
-            f"{fields['deficit']:share} {side} the others",
-        ]
-    return [group.state, names]
+        parts += [about(first), value, f"{fields['deficit']:share} {side} the others"]
+    return parts
 
 
 def _is_short(group: NodeGroup) -> bool:
@@ -123,14 +118,19 @@ def _is_short(group: NodeGroup) -> bool:
 
 def phrases(group: NodeGroup, shown: Shown) -> list[str]:
     """What is printed below: nodes and reason that are no head, since when, which change."""
-    ids = ", ".join(dict.fromkeys(filter(None, map(_change, group.worst))))
+    changes = dict.fromkeys(
+        f"{why.alert} (acknowledged by {who})" if (who := why.get("acknowledged")) else why.alert
+        for why in group.worst
+    )
+    ids, most = ", ".join(filter(None, changes)), max(group.others, default=0)
+    up_to = "up to " if len(group.others) > 1 else ""
     found = [
         "" if _is_short(group) else str(group.units),
         *_rest(shown.all(group.worst)),
         *group.also,
         _dated(group),
         f"change {ids}" if ids else "",
-        _others(group.others),
+        f"{up_to}{count(most, 'other reason')}" if most else "",
     ]
     return list(filter(None, found))
 
@@ -154,12 +154,6 @@ def undated(why: Finding) -> Finding:
     return replace(why, details=tuple(kept))
 
 
-def _change(why: Finding) -> str:
-    """The change of the history that explains it, and whether it is acknowledged."""
-    who = why.get("acknowledged")
-    return f"{why.alert} (acknowledged by {who})" if who else why.alert
-
-
 def _dated(group: NodeGroup) -> str:
     """`since 2026-05-22, 182 runs`, of several nodes from the least to the largest.
 
@@ -173,13 +167,6 @@ def _dated(group: NodeGroup) -> str:
     runs = [why.get("lasting") for why in dated if why.get("lasting") != 1]
     text = "since {since:since}, {lasting} runs" if runs else "since {since:since}"
     return text.format_map(Fields(dated)) if dated else ""
-
-
-def _others(counts: Collection[int]) -> str:
-    """How many further reasons each node has, or at most."""
-    most = max(counts, default=0)
-    up_to = "up to " if len(counts) > 1 else ""
-    return f"{up_to}{count(most, 'other reason')}" if most else ""
 
 
 def cells(findings: Sequence[Finding], shown: Shown) -> tuple[str, ...]:

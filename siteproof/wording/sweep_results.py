@@ -13,6 +13,7 @@ from siteproof.curves.measured import TASKS, Curve
 from siteproof.curves.run_findings import FAILURES, Axis, FirstFailure, Setting, SweepReport
 from siteproof.curves.sweep_runs import point_of
 from siteproof.record.finding import Finding, Kind
+from siteproof.record.grouped import grouped
 from siteproof.record.point import OWN
 from siteproof.record.samples import Sample
 from siteproof.sweeps import caps
@@ -28,29 +29,21 @@ OF_RUN = (Kind.CACHED, Kind.PATH_HOLDS)  # findings with a line of their own aft
 
 def headlines(report: SweepReport) -> list[str]:
     """The sentences of a run, metric by metric."""
-    lines = [
-        text
-        for group in report.groups
-        if group[0].metric != FAILURES
-        for text in of_group(report, group)
+    groups = [group for group in report.groups if group[0].metric != FAILURES]
+    return [
+        *(text for group in groups for text in of_group(report, group)),
+        *(of_failing(report.axis, one) for one in report.failing),
+        *(f"{name}: {of_packing(packing)}" for name, packing in report.packings.items()),
+        *map(of_setting, report.settings),
+        *_of_run(sweep_reasons.of_curves(report)),
     ]
-    lines += [of_failing(report.axis, one) for one in report.failing]
-    for name, packing in report.packings.items():
-        lines.append(f"{name}: {of_packing(packing)}")
-    lines += [of_setting(setting) for setting in report.settings]
-    return lines + _of_run(sweep_reasons.of_curves(report))
 
 
 def _of_run(found: Iterable[Finding]) -> list[str]:
-    by_kind: dict[Kind, list[Finding]] = {}
-    for one in found:
-        if one.kind in OF_RUN:
-            by_kind.setdefault(one.kind, []).append(one)
     lines = []
-    for alike in by_kind.values():
+    for alike in grouped((one.kind, one) for one in found if one.kind in OF_RUN).values():
         metrics = ", ".join(one.metric for one in alike if one.metric)
-        text = sentence(*alike)
-        lines.append(f"{metrics}: {text}" if metrics else text)
+        lines.append(": ".join(filter(None, (metrics, sentence(*alike)))))
     return lines
 
 
@@ -124,22 +117,17 @@ def of_shape(axis: Axis, shape: CurveShape, first: float) -> list[str]:
     doubts = {one.kind: sentence(one) for one in sweep_reasons.of_shape(axis.name, shape)}
     parts = []
     if isinstance(shape.plateau, At):
-        from_there = f"plateau from {at(axis.name, shape.plateau.x)} on"
-        if shape.plateau.x == first > 1:
-            parts.append(f"{from_there}, or before: it is the first point")
-        else:
-            parts.append(f"{from_there}, the first within 5 % of it")
-    for kind in (Kind.PLATEAU_BEYOND, Kind.PLATEAU_UNKNOWN):
-        if kind in doubts:
-            parts.append(doubts[kind])
+        is_first = shape.plateau.x == first > 1
+        more = "or before: it is the first point" if is_first else "the first within 5 % of it"
+        parts.append(f"plateau from {at(axis.name, shape.plateau.x)} on, {more}")
+    shown = (Kind.PLATEAU_BEYOND, Kind.PLATEAU_UNKNOWN)
+    parts += [doubts[kind] for kind in shown if kind in doubts]
     if shape.fit and (shape.doubtful or Kind.PLATEAU_BEYOND not in doubts):
         parts.append(f"a rising and a flat line meet at {at(axis.name, shape.fit)}")
     if isinstance(shape.decline, At):
         parts.append(f"falls from {at(axis.name, shape.decline.x)} on")
-    for kind in (Kind.DECLINE_UNKNOWN, Kind.PLATEAU_ROUGH):
-        if kind in doubts:
-            parts.append(doubts[kind])
-    return parts
+    shown = (Kind.DECLINE_UNKNOWN, Kind.PLATEAU_ROUGH)
+    return parts + [doubts[kind] for kind in shown if kind in doubts]
 
 
 def place(found: Place | Decline) -> str:
@@ -208,9 +196,7 @@ def progress(report: SweepReport) -> Iterator[str]:
         "missing": list(map(str, found.missing)),
     }
     for title, points in lists.items():
-        for point in points[:MAX_POINTS]:
-            yield f"{title}: {point}"
-    for title, points in lists.items():
+        yield from (f"{title}: {point}" for point in points[:MAX_POINTS])
         if len(points) > MAX_POINTS:
             yield f"and {len(points) - MAX_POINTS} more {title}, see --json"
     if found.missing or found.untried:

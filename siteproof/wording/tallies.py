@@ -10,11 +10,12 @@ from siteproof import nodesets
 from siteproof.answers.attempts import MIDDLES
 from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
 from siteproof.record.finding import Finding, Kind
+from siteproof.record.grouped import grouped
 from siteproof.record.pair_units import ends
 from siteproof.record.severity import RANKS, Verdict
 from siteproof.sites import Criterion
 from siteproof.sites.promise import SIGNS
-from siteproof.units import Limit, count, with_unit
+from siteproof.units import count, with_unit
 from siteproof.verdict.tally import MAX_PLACES, Standing, Tally, decimal
 from siteproof.wording.amounts import LIMIT_DIGITS, MANY_TIMES, times
 from siteproof.wording.findings import sentence
@@ -100,16 +101,12 @@ def passes_from(tally: Tally) -> str:
     """`from 64.5`, `up to 5.5`: the limits before any rounding; empty where nothing is rounded."""
     if tally.criterion.step is None:
         return ""
-    low, high = tally.limits
-    parts = [
-        *([_side(tally, "from" if low.inclusive else "above", low)] if low else []),
-        *([_side(tally, "up to" if high.inclusive else "below", high)] if high else []),
-    ]
-    return " ".join(parts)
-
-
-def _side(tally: Tally, side: str, one: Limit) -> str:
-    return f"{side} {_limit_digits(tally, one.value)}"
+    sides = zip((("from", "above"), ("up to", "below")), tally.limits, strict=True)
+    return " ".join(
+        f"{good if one.inclusive else other} {_limit_digits(tally, one.value)}"
+        for (good, other), one in sides
+        if one
+    )
 
 
 def _limit_digits(tally: Tally, number: Fraction) -> str:
@@ -217,13 +214,12 @@ def units(names: Iterable[str]) -> str:
 
 def _pair_sets(names: Sequence[str]) -> list[tuple[str, list[str]]]:
     """Pairs in sets: those of one sender, and of senders with the same receivers; and the pairs."""
-    of_sender: dict[tuple[str, str], list[str]] = {}
-    for name in names:
-        pair, _, link = name.partition(" over ")
-        of_sender.setdefault((ends(name)[0], link), []).append(pair.partition(">")[2])
-    alike: dict[tuple[tuple[str, ...], str], list[str]] = {}
-    for (sender, link), receivers in of_sender.items():
-        alike.setdefault((tuple(sorted(receivers)), link), []).append(sender)
+    parts = [(ends(name)[0], *name.partition(" over ")[::2]) for name in names]
+    of_sender = grouped(((node, link), pair.partition(">")[2]) for node, pair, link in parts)
+    alike = grouped(
+        ((tuple(sorted(receivers)), link), sender)
+        for (sender, link), receivers in of_sender.items()
+    )
     return [
         (
             f"{nodesets.of(senders)}>{nodesets.of(receivers)}" + (f" over {link}" if link else ""),
@@ -253,9 +249,7 @@ def reasons(tally: Tally) -> list[str]:
 
 def _by_reason(bad: Iterable[NodeVerdict]) -> dict[tuple[Verdict, str], list[NodeVerdict]]:
     """The units by verdict and reason; those of findings that differ in numbers are together."""
-    alike: dict[object, list[NodeVerdict]] = {}
-    for node in bad:
-        alike.setdefault((node.verdict, tuple(f.alike for f in _causes(node))), []).append(node)
+    alike = grouped(((one.verdict, tuple(f.alike for f in _causes(one))), one) for one in bad)
     groups: dict[tuple[Verdict, str], list[NodeVerdict]] = {}
     for nodes in alike.values():
         same = zip(*map(_causes, nodes), strict=True)
@@ -284,13 +278,13 @@ def without_names(result: CriterionVerdict) -> CriterionVerdict:
 
 def alike(tallies: Sequence[Tally]) -> list[list[Tally]]:
     """The tallies by themselves; those without any value that lack it for one reason together."""
-    groups: dict[object, list[Tally]] = {}
-    for tally in tallies:
-        key: object = tally.result.id
+
+    def key(tally: Tally) -> tuple[str, ...]:
         if tally.worst is None and not (tally.reported or tally.standings[Standing.PASSED]):
-            key = (tally.result.verdict, *lack(tally))
-        groups.setdefault(key, []).append(tally)
-    return list(groups.values())
+            return (tally.result.verdict, *lack(tally))
+        return (tally.result.id,)
+
+    return list(grouped((key(tally), tally) for tally in tallies).values())
 
 
 def lack(tally: Tally) -> list[str]:

@@ -101,11 +101,6 @@ def unit(alert: Alert) -> str:
     return f", unit? factor {alert.unit_factor:.6g}" if alert.unit_factor else ""
 
 
-def severe(alert: Alert) -> str:
-    """The size of a change in units of the scatter of a run, or nothing."""
-    return f", {alert.severity:.1f} times the scatter of a run" if alert.severity else ""
-
-
 def direction(alert: Alert) -> str:
     """Worse, better, or other where no direction is good."""
     if alert.worse:
@@ -139,8 +134,9 @@ def evidence(alert: Alert) -> list[tuple[str, str]]:
     uncertain = (first, last) != (before, after)
     conditions = ", ".join(f"{k} {v}" for k, v in alert.series.conditions)
     is_drift, runs = alert.kind == "drift", str(alert.n_before)  # which is over all of its runs
+    size = f", {alert.severity:.1f} times the scatter of a run" if alert.severity else ""
     return [
-        ("kind", f"{alert.kind}, {direction(alert)}; {alert.confidence}{severe(alert)}"),
+        ("kind", f"{alert.kind}, {direction(alert)}; {alert.confidence}{size}"),
         ("runs", runs if is_drift else f"{runs} before, {alert.n_after} after{provisional}"),
         ("first" if is_drift else "last before", f"{before} UTC, session {before.session}"),
         ("last" if is_drift else "first after", f"{after} UTC, session {after.session}"),
@@ -214,7 +210,13 @@ def last_lines(system: str, seen: Survey, asked: Mapping[str, str]) -> tuple[str
         text = f"{count(proven, 'change')} for the worse, not acknowledged"
     provisional = f", {len(worse) - proven} provisional" if len(worse) > proven else ""
     known = f", {len(seen.acknowledged)} acknowledged" if seen.acknowledged else ""
-    return f"{head}: {text}{provisional}{known}", _next_command(system, worse, asked)
+    # The evidence for the first that is proven; of one node what it has lost by itself.
+    by_node = bool(asked.get("--node"))
+    first = min(worse, key=lambda a: (a.provisional, a.of_fleet and by_node), default=None)
+    following = own(system, "report", **{"--since": asked.get("--since", "")})
+    if first:
+        following = own(system, "trend", "why", first.id)
+    return f"{head}: {text}{provisional}{known}", following
 
 
 def after(system: str, alert: Alert) -> str:
@@ -225,18 +227,3 @@ def after(system: str, alert: Alert) -> str:
     if alert.nodes and not alert.of_fleet:
         return own(system, "why", alert.nodes[0])
     return own(system, "trend", "ack", alert.id, "--why", "TEXT") if alert.open else ""
-
-
-def _next_command(system: str, worse: Sequence[Alert], asked: Mapping[str, str]) -> str:
-    """The evidence for the first change that is worse and proven; the report if there is none.
-
-    Where one node was asked for, what it has lost by itself is first.
-    """
-
-    def order(alert: Alert) -> tuple[bool, bool]:
-        return alert.provisional, alert.of_fleet and bool(asked.get("--node"))
-
-    first = min(worse, key=order, default=None)
-    if first:
-        return own(system, "trend", "why", first.id)
-    return own(system, "report", **{"--since": asked.get("--since", "")})

@@ -115,21 +115,16 @@ def age(result: CriterionVerdict) -> str:
 
 def next_command(judged: Judgement) -> str:
     """The next command: it measures what is missing, explains what failed, or reports."""
-    deciding = [result for result in judged.verdicts if _decides(judged, result)]
     if command := rerun(judged):
         return command
+    deciding = [result for result in judged.verdicts if _decides(judged, result)]
     worst = min(deciding, key=lambda r: RANKS[r.verdict], default=None)
-    if judged.failed_besides and (worst is None or worst.verdict is Verdict.PASS):
-        return own_command(judged, "nodes")
-    return own_command(judged, *_explains(worst)) if worst else ""
-
-
-def _explains(worst: CriterionVerdict) -> list[str]:
-    """The words that explain the worst verdict: the nodes, where they failed."""
-    if worst.verdict is Verdict.PASS:
-        return ["report"]
+    if worst is None or worst.verdict is Verdict.PASS:
+        words = ["nodes"] if judged.failed_besides else ["report"] * bool(worst)
+        return own_command(judged, *words) if words else ""
     of_nodes = worst.criterion.subject in ("node", "gpu") and not worst.criterion.links
-    return ["nodes"] if worst.verdict is Verdict.FAIL and of_nodes else ["why", worst.id]
+    explains = ["nodes"] if worst.verdict is Verdict.FAIL and of_nodes else ["why", worst.id]
+    return own_command(judged, *explains)
 
 
 def after_criterion(judged: Judgement, result: CriterionVerdict) -> str:
@@ -169,15 +164,12 @@ def measure(judged: Judgement, nodes: object) -> str:
 
 
 def _reframe(judged: Judgement, mode: str) -> str:
-    name = judged.campaign or _only_campaign(judged)
+    """In the campaign that is judged, or that all that is judged is of."""
+    own = {sample.header.campaign for sample in judged.samples if not published(sample)}
+    only = own.pop() if len(own) == 1 and not judged.late else ""
+    name = judged.campaign or only
     named = f"SITEPROOF_CAMPAIGN={shlex.quote(name)} " if name else ""
     return f"{named}reframe -c checks/ -r --system {judged.site.system.system} --mode {mode}"
-
-
-def _only_campaign(judged: Judgement) -> str:
-    """The campaign of all that is judged; empty where there are others, or sessions without one."""
-    names = {sample.header.campaign for sample in judged.samples if not published(sample)}
-    return names.pop() if len(names) == 1 and not judged.late else ""
 
 
 def rerun(judged: Judgement, only: CriterionVerdict | None = None) -> str:
@@ -190,11 +182,12 @@ def rerun(judged: Judgement, only: CriterionVerdict | None = None) -> str:
     if judged.members:
         return next(filter(None, map(rerun, judged.members.values())), "")
     results = [only] if only else judged.verdicts
-    owed = [r.criterion for r in results if _can_be_measured(judged, r)]
-    mode = _mode_for(judged, owed)
-    if judged.past or not any(_is_missing(judged, result) for result in results):
+    can_be = [result for result in results if _can_be_measured(judged, result)]
+    owed = [result.criterion for result in can_be]
+    # A FAIL has its values.
+    if judged.past or all(result.verdict is Verdict.FAIL for result in can_be):
         return ""
-    command = _reframe(judged, mode)
+    command = _reframe(judged, _mode_for(judged, owed))
     if not judged.late:
         command += f" -S nodes={nodesets.MISSING}"
     if not (judged.late or only):
@@ -209,11 +202,6 @@ def _mode_for(judged: Judgement, owed: Sequence[Criterion]) -> str:
     rules = [rule for criterion in owed if (rule := criterion.conditions.get("mode"))]
     modes = dict.fromkeys([judged.site.system.mode, *CONTRACT_MODES, *MODES])
     return max(modes, key=lambda mode: sum(rule.met_by(mode) for rule in rules))
-
-
-def _is_missing(judged: Judgement, result: CriterionVerdict) -> bool:
-    """Whether a value is missing that a run would give; a FAIL has its values."""
-    return result.verdict is not Verdict.FAIL and _can_be_measured(judged, result)
 
 
 def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
@@ -232,10 +220,8 @@ def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
 
 def awaited(judged: Judgement) -> dict[str, int]:
     """How many criteria are answered, and for what the others wait; their sum is that of all."""
-    counts = dict.fromkeys(AWAITED, 0)
-    for result in judged.verdicts:
-        counts[_awaits(judged, result)] += 1
-    return counts
+    found = Counter(_awaits(judged, result) for result in judged.verdicts)
+    return {name: found[name] for name in AWAITED}
 
 
 def _awaits(judged: Judgement, result: CriterionVerdict) -> str:
@@ -245,7 +231,7 @@ def _awaits(judged: Judgement, result: CriterionVerdict) -> str:
         return "decide_nothing"
     if result.verdict not in UNDECIDED:
         return "answered"
-    if _is_of_other_modes(judged, result):
+    if not _decides(judged, result):
         return "mode"
     if result.criterion.answered_by == "evidence":
         return "evidence"
@@ -262,12 +248,8 @@ def answered_line(judged: Judgement) -> str:
     return f"{count(len(judged.verdicts), 'criterion', 'criteria')}: {parts or 'none'}"
 
 
-def _is_of_other_modes(judged: Judgement, result: CriterionVerdict) -> bool:
-    return any(result is one for one in judged.of_other_modes)
-
-
 def _decides(judged: Judgement, result: CriterionVerdict) -> bool:
-    return not result.excused and not _is_of_other_modes(judged, result)
+    return not (result.excused or any(result is one for one in judged.of_other_modes))
 
 
 def other_modes_lines(judged: Judgement) -> list[str]:
@@ -305,16 +287,10 @@ def heading(judged: Judgement) -> str:
     last = max((sample.header.time for sample in judged.samples), default="")
     if not last:
         return text
-    newest = f"{datetime.fromisoformat(last).astimezone(UTC):{_MINUTE}}"
-    return f"{text}, {newest}; ages count from {_ages_from(judged, newest)}"
-
-
-def _ages_from(judged: Judgement, newest: str) -> str:
-    """From now, or from the end of what was asked for."""
-    if judged.as_of is None or not any(judged.asked.values()):
-        return "now"
-    end = f"{judged.as_of:{_MINUTE}}"
-    return "then" if end == newest else end
+    newest, end = f"{datetime.fromisoformat(last).astimezone(UTC):{_MINUTE}}", "now"
+    if judged.as_of is not None and any(judged.asked.values()):
+        end = f"{judged.as_of:{_MINUTE}}"  # the end of what was asked for
+    return f"{text}, {newest}; ages count from {'then' if end == newest else end}"
 
 
 def published_only(judged: Judgement) -> bool:

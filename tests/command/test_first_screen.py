@@ -196,9 +196,7 @@ def test_there_is_a_cell_for_each_node(winter):
     first, page, _ = winter
     assert [cell.label.partition(":")[0] for cell in first.summary.cells] == fleets.names(COUNT)
     assert re.search(r'<a class="bad" title="n003: FAILED" href="#state-n003"', page)
-    assert re.search(
-        r'<a class="remark" title="n004: SLOW, back into service with a remark"', page
-    )
+    assert re.search(r'<a class="remark" title="n004: SLOW, back into service with a remark"', page)
 
 
 def test_a_node_that_stays_out_has_its_reason_the_day_and_the_change_that_explains_it(winter):

@@ -88,14 +88,10 @@ def _rows(samples: Sequence[Sample]) -> Iterator[tuple[str, ...]]:
 def _together(samples: Iterable[Sample]) -> dict[Key, ByMetric]:
     """The numbers of one date, campaign, place and tool, by metric and in order of their trials."""
     found: dict[Key, ByMetric] = {}
-    for sample in samples:
-        if is_number(sample):
-            program = sample.own_conditions.get(PROGRAM, "") if sample.node else ""
-            key = (when(sample), sample.header.campaign, pair(sample), program)
-            found.setdefault(key, {}).setdefault(sample.metric, []).append(sample)
-    for metrics in found.values():
-        for values in metrics.values():
-            values.sort(key=lambda s: s.trial)
+    for sample in sorted(filter(is_number, samples), key=lambda s: s.trial):
+        program = sample.own_conditions.get(PROGRAM, "") if sample.node else ""
+        key = (when(sample), sample.header.campaign, pair(sample), program)
+        found.setdefault(key, {}).setdefault(sample.metric, []).append(sample)
     return found
 
 
@@ -120,7 +116,9 @@ def _row(
     value, unit = _value(part, whole, printed)
     remark = ""
     if printed and is_exact(printed) and unit == printed.unit:
-        remark = AGREES if _is_printed(value, printed) else f"differs from {shown(printed)}"
+        step = Fraction(10) ** int(printed.number.as_tuple().exponent)  # the printed digits
+        agrees = round_to(value, step) == Fraction(printed.number)
+        remark = AGREES if agrees else f"differs from {shown(printed)}"
     if ratio.most is not None and value > ratio.most:
         remark = f"{part.value} is beyond {whole.value if whole else ratio.most}"
     digits = 3 if " " in unit else 4
@@ -148,12 +146,6 @@ def _value(part: Sample, whole: Sample | None, printed: Sample | None) -> tuple[
     ratio = convert(value, unit, whole.unit) / Fraction(whole.number)
     share_unit = printed.unit if printed else "x"
     return convert(ratio, "x", share_unit), share_unit
-
-
-def _is_printed(exact: Fraction, sample: Sample) -> bool:
-    """Whether a value is the printed one, rounded half up to the printed digits."""
-    step = Fraction(10) ** int(sample.number.as_tuple().exponent)
-    return round_to(exact, step) == Fraction(sample.number)
 
 
 def _of_links(site: Site, samples: Sequence[Sample]) -> Iterator[tuple[str, ...]]:

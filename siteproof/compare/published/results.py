@@ -5,8 +5,7 @@ From the samples that `siteproof import` made; nothing here was measured by us.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -28,8 +27,9 @@ from siteproof.compare.published.table_cells import (
     when,
 )
 from siteproof.record import samples
+from siteproof.record.grouped import grouped
 from siteproof.record.samples import PUBLISHED, Sample
-from siteproof.sites import Criterion, Hardware, Site
+from siteproof.sites import Criterion, Site
 from siteproof.sites.promise import SIGNS
 from siteproof.units import convert, round_to
 
@@ -125,18 +125,16 @@ def other_unit(site: Site, sample: Sample) -> str:
 
 def judge(site: Site, samples: Iterable[Sample]) -> list[Judged]:
     """Each published value with each criterion that covers it; what misses comes first."""
-    by_metric: dict[str, list[tuple[str, Criterion, list[Hardware]]]] = {}
+    of_metric = grouped((sample.metric, sample) for sample in samples if is_number(sample))
+    found = []
     for key, criterion in site.criteria.items():
-        facts = {role: site.hardware_of(role) for role in site.roles_of(criterion)}
-        by_metric.setdefault(criterion.metric, []).append(
-            (key, criterion, published.facts_of(facts))
-        )
-    found = [
-        judged
-        for sample in samples
-        if is_number(sample)
-        for judged in _each(site, sample, by_metric.get(sample.metric, ()))
-    ]
+        roles = {role: site.hardware_of(role) for role in site.roles_of(criterion)}
+        facts = published.facts_of(roles)
+        for sample in of_metric.get(criterion.metric, ()):
+            outcome, unit = published.outcome(criterion, sample, facts), other_unit(site, sample)
+            if outcome is not None:
+                other = published.outcome(criterion, sample, facts, unit) if unit else None
+                found.append(Judged(sample, key, criterion, outcome, other, unit))
     return sorted(found, key=_order)
 
 
@@ -144,17 +142,6 @@ def _order(one: Judged) -> tuple[object, ...]:
     """What misses first, and what the system does before what it is."""
     described = one.sample.metric.startswith(DESCRIBED)
     return list(Answer).index(one.answer), described, one.criterion_id, one.sample.header.time
-
-
-def _each(
-    site: Site, sample: Sample, criteria: Iterable[tuple[str, Criterion, list[Hardware]]]
-) -> Iterator[Judged]:
-    unit = other_unit(site, sample)
-    for key, criterion, facts in criteria:
-        found = published.outcome(criterion, sample, facts)
-        if found is not None:
-            other = published.outcome(criterion, sample, facts, unit) if unit else None
-            yield Judged(sample, key, criterion, found, other, unit)
 
 
 def remarks(judged: Judged) -> list[str]:
@@ -184,8 +171,9 @@ def against_criteria(judged: Sequence[Judged]) -> Table:
         (
             j.answer.value,
             j.criterion_id,
-            _value(j.sample),
-            _bound(j.criterion),
+            f"{statistic(j.sample)} {shown(j.sample)}".removeprefix(f"{SINGLE} "),
+            f"{SIGNS[j.criterion.kind]} {j.criterion.bound}"
+            + (f", {j.criterion.rounding_rule}" if j.criterion.step else ""),
             " ".join(filter(None, (when(j.sample), j.sample.header.campaign))),
             pair(j.sample) or j.sample.metric,
             "; ".join(remarks(j)),
@@ -200,16 +188,6 @@ def against_criteria(judged: Sequence[Judged]) -> Table:
     return Table("Published values against the criteria", columns, rows, note)
 
 
-def _value(sample: Sample) -> str:
-    kind = statistic(sample)
-    return shown(sample) if kind == SINGLE else f"{kind} {shown(sample)}"
-
-
-def _bound(criterion: Criterion) -> str:
-    rounding = f", {criterion.rounding_rule}" if criterion.step else ""
-    return f"{SIGNS[criterion.kind]} {criterion.bound}{rounding}"
-
-
 OTHER = "Other published values and texts"
 OTHERS = ("metric", "value", "it is a", "date", "campaign", "in the tool's unit")
 
@@ -217,14 +195,14 @@ OTHERS = ("metric", "value", "it is a", "date", "campaign", "in the tool's unit"
 def other_values(site: Site, samples: Iterable[Sample], judged: Collection[Sample]) -> Table | None:
     """Every value and text that no criterion covers; ranges and trials in one line."""
     seen = {id(sample) for sample in judged}
-    grouped: dict[tuple[str, ...], list[Sample]] = {}
-    for sample in samples:
-        if id(sample) not in seen:
-            key = (name(sample), statistic(sample), when(sample), sample.header.campaign)
-            grouped.setdefault(key, []).append(sample)
+    alike = grouped(
+        ((name(sample), statistic(sample), when(sample), sample.header.campaign), sample)
+        for sample in samples
+        if id(sample) not in seen
+    )
     rows = [
         (metric, shown_all(found), *others, in_tools_unit(site, found[0]))
-        for (metric, *others), found in sorted(grouped.items())
+        for (metric, *others), found in sorted(alike.items())
     ]
     note = (
         "No criterion of the site has a bound for them. Values of several statistics are not one "
@@ -249,14 +227,12 @@ def in_tools_unit(site: Site, sample: Sample) -> str:
 
 def failed(samples: Iterable[Sample]) -> Table | None:
     """How many results of each metric and place are values, and how many failed in which way."""
-    counts: dict[tuple[str, str], Counter[str]] = {}
-    for sample in samples:
-        counts.setdefault((sample.metric, pair(sample)), Counter())[sample.status] += 1
-    statuses = sorted({status for count in counts.values() for status in count} - {"ok"})
+    found = grouped(((sample.metric, pair(sample)), sample.status) for sample in samples)
+    statuses = sorted({status for own in found.values() for status in own} - {"ok"})
     rows = [
-        (metric, place, *(str(count[status]) for status in ("ok", *statuses)))
-        for (metric, place), count in sorted(counts.items())
-        if count.total() > count["ok"]
+        (metric, place, *(str(own.count(status)) for status in ("ok", *statuses)))
+        for (metric, place), own in sorted(found.items())
+        if set(own) != {"ok"}
     ]
     columns = ("metric", "of", "values", *statuses)
     note = "A failure is not a value of zero. Status 'parse': the text has lost what was printed."

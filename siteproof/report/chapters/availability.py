@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from siteproof.availability import overview
 from siteproof.availability.definitions import Uptime
@@ -16,16 +16,21 @@ from siteproof.availability.overview import (
     rows,
     subjects,
 )
+from siteproof.availability.rounds import moment
 from siteproof.report.figure import rows as drawn
 from siteproof.report.figure.rows import Times
 from siteproof.report.material import Material
-from siteproof.report.sections import Figure, Section, Table, few, limited_points, when
+from siteproof.report.sections import Figure, Section, Table, limited_points, when
 from siteproof.units import count
 from siteproof.wording.findings import warning
 
 PERIOD = timedelta(days=14)  # of most contracts
-MAX_GAPS, MAX_POINTS = 6, 12
+MAX_POINTS = 12
 TITLE = "Availability"
+NOTE = (
+    "overall: up time of the measured time; scheduled: of the measured time without planned "
+    "down time. The system is down while a service is, or while all nodes are."
+)
 
 
 def chapter(material: Material) -> Section | None:
@@ -34,52 +39,32 @@ def chapter(material: Material) -> Section | None:
     if not (found.whole or found.gateways):
         return None
     states = {name: _states(found, part) for name, part in subjects(found).items()}
-    svg = drawn.spans(TITLE, states, _ends(found))
-    figure = Figure(
-        "availability", TITLE, svg, _caption(found), _table(found), ("Availability.overall",)
+    ends = moment(found.period[0]), moment(found.period[1])
+    first, last = map(when, ends)
+    caption = f"{count(len(states), 'row')} from {first} to {last}; of nodes those that were down."
+    svg = drawn.spans(TITLE, states, ends)
+    table = Table(COLUMNS, rows(found), numeric=COLUMNS[1:], title=TITLE)
+    figure = Figure("availability", TITLE, svg, caption, table, ("Availability.overall",))
+    gaps = [" to ".join(when(moment(at)) for at in gap) for gap in found.missing()]
+    points = [*map(warning, found.findings), *(f"Not measured: {gap}" for gap in gaps)]
+    tables = [Table(FOUR, four_rows(found), NOTE, FOUR[1:])] if found.measured_hours() else []
+    share = percent(found.definitions.system_overall)
+    hours = f"{found.measured_hours():.6g} of {found.period_hours:.6g} h were measured"
+    known = f"Available for {share} of the measured time" if found.measured_hours() else "Unknown"
+    return Section(
+        "availability",
+        TITLE,
+        f"{known}; {hours}.",
+        tables,
+        [figure],
+        limited_points(points, MAX_POINTS),
     )
-    points = limited_points([warning(why) for why in found.findings], MAX_POINTS)
-    if missing := _gaps(found):
-        points.append(f"Not measured: {missing}")
-    tables = [_four(found)] if found.measured_hours() else []
-    return Section("availability", TITLE, _lead(found), tables, [figure], points)
 
 
 def _overview(material: Material) -> Overview:
     end = material.judged.as_of or material.now
     period = (int((end - PERIOD).timestamp()), int(end.timestamp()))
     return overview.read(material.site, material.perflogs, period, int(material.now.timestamp()))
-
-
-def _lead(found: Overview) -> str:
-    share = found.definitions.system_overall
-    text = (
-        f"Available for {percent(share)} of the measured time" if share is not None else "Unknown"
-    )
-    return f"{text}; {found.measured_hours():.6g} of {found.period_hours:.6g} h were measured."
-
-
-def _table(found: Overview) -> Table:
-    return Table(COLUMNS, rows(found), numeric=COLUMNS[1:], title=TITLE)
-
-
-def _four(found: Overview) -> Table:
-    note = (
-        "overall: up time of the measured time; scheduled: of the measured time without planned "
-        "down time. The system is down while a service is, or while all nodes are."
-    )
-    return Table(FOUR, four_rows(found), note, FOUR[1:])
-
-
-def _caption(found: Overview) -> str:
-    first, last = map(when, _ends(found))
-    number = count(len(subjects(found)), "row")
-    return f"{number} from {first} to {last}; of nodes only those that were down."
-
-
-def _ends(found: Overview) -> tuple[datetime, datetime]:
-    first, last = found.period
-    return datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(last, UTC)
 
 
 def _states(found: Overview, part: Uptime) -> Mapping[str, Times]:
@@ -89,10 +74,3 @@ def _states(found: Overview, part: Uptime) -> Mapping[str, Times]:
         drawn.PLANNED: part.scheduled,
         drawn.UNKNOWN: part.missing(found.period),
     }
-
-
-def _gaps(found: Overview) -> str:
-    texts = [
-        " to ".join(when(datetime.fromtimestamp(at, UTC)) for at in gap) for gap in found.missing()
-    ]
-    return few(texts, MAX_GAPS, "; ")

@@ -10,11 +10,9 @@ from datetime import datetime
 from siteproof.analysis.before_after import Effect
 from siteproof.compare import accepted, comparison
 from siteproof.compare import changes as changed_facts
-from siteproof.compare.accepted import LastTime
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.record.clocks import moment_of
 from siteproof.record.finding import Finding
-from siteproof.record.grouped import grouped
 from siteproof.report.material import Material
 from siteproof.report.sections import (
     Section,
@@ -69,39 +67,24 @@ class Since:
 
 def chapter(material: Material) -> Section:
     """The comparison with the last time, and what the whole history shows."""
-    since, tables, points = material.once(last_time), [], []
+    title = "What changed since the last time"
+    if not material.judged.samples:
+        return Section("changes", title, "Nothing was measured, so nothing is compared.")
+    since, tables, points = material.once(last_time), [], list[str]()
+    lead = "There is no earlier measurement to compare with"
     if since:
+        rows = since.result.rows
         tables = [_metrics(material.site, since.result), besides(since.result.changed)]
         lines = [f"Not comparable: {full(why)}" for why in since.result.not_comparable]
-        points += limited_points(lines, MAX_ROWS)
-    parts = [_of_history(material)] if material.judged.samples else []
-    title = "What changed since the last time"
-    return Section("changes", title, _lead(material), tables, points=points, sections=parts)
-
-
-def _lead(material: Material) -> str:
-    """What it is compared with, and how much became worse."""
-    if not material.judged.samples:
-        return "Nothing was measured, so nothing is compared."
-    since = material.once(last_time)
-    text = "There is no earlier measurement to compare with."
-    if since:
-        text = f"Compared with {since.words}{since.judged}: {_worse(since.result.rows)}."
-    if still := len(material.open_changes):
-        verb = "is" if still == 1 else "are"
-        text += f" Over all runs {count(still, 'change')} for the worse {verb} open."
-    return text
-
-
-def _worse(rows: Sequence[Row]) -> str:
-    """How many metrics are worse, and in how many of all single nodes fell."""
-    if not rows:
-        return "no metric was measured both times"
-    worse = sum(row.change.effect is Effect.WORSE for row in rows)
-    fell = sum(bool(row.worst) for row in rows)
-    verb = "are" if worse > 1 else "is"
-    text = f"{worse or 'none'} of {count(len(rows), 'metric')} {verb} worse for the whole fleet"
-    return f"{text}; single nodes fell in {fell}" if fell else text
+        points = limited_points(lines, MAX_ROWS)
+        worse = sum(row.change.effect is Effect.WORSE for row in rows)
+        fell = sum(bool(row.worst) for row in rows)
+        lead = (
+            f"Compared with {since.words}{since.judged}: worse for the whole fleet: {worse} of "
+            f"{count(len(rows), 'metric')}; single nodes fell in {fell}"
+        )
+    lead += f". Over all runs: {count(len(material.open_changes), 'open change')} for the worse."
+    return Section("changes", title, lead, tables, points=points, sections=[_of_history(material)])
 
 
 def last_time(material: Material) -> Since | None:
@@ -109,14 +92,10 @@ def last_time(material: Material) -> Since | None:
     last = accepted.last_time(material.sessions.headers, material.names, material.accepted)
     if last is None:
         return None
+    kind = "campaign" if any(h.campaign == last.name for h in last.headers) else "session"
+    words = f"{kind} {last.name} of {when(max(h.time for h in last.headers))}"
     if one := last.acceptance:
-        return _compared(material, f"{one.name}, accepted by {one.who} on {when(one.when)}", last)
-    kind = "campaign" if last.is_campaign else "session"
-    newest = when(max(h.time for h in last.headers))
-    return _compared(material, f"{kind} {last.name} of {newest}", last)
-
-
-def _compared(material: Material, words: str, last: LastTime) -> Since:
+        words = f"{one.name}, accepted by {one.who} on {when(one.when)}"
     material.progress(f"comparing with {words}")
     several = ""
     if len(material.names) > 1:
@@ -140,7 +119,7 @@ def _metrics(site: Site, result: Comparison) -> Table:
     )
     rows = [
         (
-            _word(r),
+            NODES_FELL if r.worst and r.change.effect is not Effect.WORSE else str(r.change.effect),
             r.name,
             r.role,
             *levels_of(site, r),
@@ -161,36 +140,22 @@ def besides(findings: Sequence[Finding]) -> Table:
     What a node no longer reports is one row, too. The digest of a description is left out where
     the fields that changed have rows.
     """
-    named = {why.subject for why in findings if not _is_digest(why)}
-    shown = [why for why in findings if not (_is_digest(why) and why.subject in named)]
-    rows = [_fact(same) for same in grouped((_change(why), why) for why in shown).values()]
+    named = {why.subject for why in findings if why.get("what") != changed_facts.DIGEST}
+    facts: dict[tuple[str, str, str], dict[str, str]] = {}
+    for why in findings:
+        what, before, after = (str(why.get(name)) for name in ("what", "before", "after"))
+        if what == changed_facts.DIGEST and why.subject in named:
+            continue
+        key = (why.subject, after, "" if after == changed_facts.NOTHING else before)
+        facts.setdefault(key, {})[f"{why.check} {what}".strip()] = before
+    rows = []
+    for (subject, after, _), befores in facts.items():
+        values = set(befores.values())
+        before = values.pop() if len(values) == 1 else count(len(befores), "value")
+        rows.append((subject or NO_NODE, few(list(befores), MAX_FACTS), before, after))
     title = "Changed besides the results"
     columns = ("nodes", "what", "before", "now")
     return Table(columns, rows, title=title, most=MAX_ROWS, command=COMMAND)
-
-
-def _change(why: Finding) -> tuple[str, ...]:
-    """What the changes in one row have in common."""
-    before, after = str(why.get("before")), str(why.get("after"))
-    return (why.subject, after, "" if after == changed_facts.NOTHING else before)
-
-
-def _is_digest(why: Finding) -> bool:
-    return str(why.get("what")) == changed_facts.DIGEST
-
-
-def _fact(same: Sequence[Finding]) -> tuple[str, str, str, str]:
-    names = [" ".join(filter(None, (why.check, str(why.get("what"))))) for why in same]
-    values = list(dict.fromkeys(str(why.get("before")) for why in same))
-    before = values[0] if len(values) == 1 else count(len(same), "value")
-    return same[0].subject or NO_NODE, few(names, MAX_FACTS), before, str(same[0].get("after"))
-
-
-def _word(row: Row) -> str:
-    """How it changed; NODES_FELL where only single nodes fell."""
-    if row.worst and row.change.effect is not Effect.WORSE:
-        return NODES_FELL
-    return str(row.change.effect)
 
 
 def worst(row: Row, known: Collection[str] = ()) -> str:

@@ -15,12 +15,11 @@ from itertools import product
 from siteproof.links import matrix, transfers
 from siteproof.links.transfers import NONE, Cell, Grade, Pair
 from siteproof.record.pair_units import link_of, of_pairs
-from siteproof.record.samples import PUBLISHED, Header, Sample
+from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.report.chapters.matrix import headlines
 from siteproof.report.figure import small
 from siteproof.report.material import Material
 from siteproof.report.sections import Drawn, Marked, Section, Table
-from siteproof.sites import Site
 from siteproof.units import count
 
 DAYS = 7  # that have a column, the newest
@@ -45,17 +44,15 @@ class Mesh:
 
 def chapter(material: Material) -> Section | None:
     """A table for each quantity and link that several days have, and for all transfers."""
-    found = [*_measured(material), *_published(material)]
+    found = list(_measured(material))
+    if pairs := transfers.published_days(material.site, material.published):
+        found.append(Mesh("Transfers, as published", transfers.UNIT, pairs))
     if not found:
         return None
-    bad = [
-        pair
-        for one in found
-        for pair, days in one.pairs.items()
-        if any(map(_is_bad, days.values()))
-    ]
-    pairs = count(sum(len(one.pairs) for one in found), "pair")
-    lead = f"{pairs} day by day (UTC); {len(bad)} failed or were critical on some day."
+    every = [days.values() for one in found for days in one.pairs.values()]
+    bad = sum(any(map(_is_bad, cells)) for cells in every)
+    number = count(len(every), "pair")
+    lead = f"{number} day by day (UTC); {bad} failed or were critical on some day."
     return Section("daily", "Pairs day by day", lead, [_table(one) for one in found])
 
 
@@ -67,14 +64,7 @@ def _measured(material: Material) -> Iterator[Mesh]:
     command = f"siteproof matrix {{}} --daily --system {material.system}"
     if moved:
         yield Mesh("Transfers", transfers.UNIT, moved, command.format(transfers.RATE))
-    yield from _links(site, of_year, names, command)
-
-
-def _links(
-    site: Site, of_year: Sequence[Sample], names: Sequence[str], command: str
-) -> Iterator[Mesh]:
-    """Each metric over each link, where several days have it."""
-    for name, link in product(names, site.system.links):
+    for name, link in product(names, site.system.links):  # where several days have it
         here = [s for s in of_year if of_pairs(s) and link_of(s) in ("", link)]
         pairs = matrix.by_day(site, here, name)
         several = len({day for days in pairs.values() for day in days}) > 1
@@ -91,16 +81,7 @@ def _of_year(material: Material, checks: set[str]) -> list[Sample]:
         return []
     first = datetime.fromisoformat(jobs[-1].time) - timedelta(days=YEAR)
     wanted = {id(job) for job in jobs if datetime.fromisoformat(job.time) >= first}
-
-    def is_wanted(job: Header) -> bool:
-        return id(job) in wanted
-
-    return material.sessions.of(is_wanted)
-
-
-def _published(material: Material) -> Iterator[Mesh]:
-    if pairs := transfers.published_days(material.site, material.published):
-        yield Mesh("Transfers, as published", transfers.UNIT, pairs)
+    return material.sessions.of(lambda job: id(job) in wanted)
 
 
 def _is_bad(cell: Cell) -> bool:
@@ -131,16 +112,13 @@ def _row(
     grades = Counter(FAILED if cell.errors else str(cell.grade) for cell in days.values())
     counts = [str(grades[name]) if grades[name] else "-" for name in COUNTS]
     words = ", ".join(f"{number} {name or 'measured'}" for name, number in grades.items())
-    every = [days.get(last - timedelta(days=YEAR - 1 - n)) for n in range(YEAR)]
+    bars = [""] * YEAR
+    for day, cell in days.items():
+        if (ago := (last - day).days) < YEAR:
+            bars[-1 - ago] = FAILED if cell.errors else STRIP[cell.grade]
     name = " > ".join(pair)
-    strip = Drawn(small.year(f"{name}: {words}", list(map(_bar, every))), words)
+    strip = Drawn(small.year(f"{name}: {words}", bars), words)
     return (name, *(_cell(days.get(day)) for day in known), strip, *counts)
-
-
-def _bar(cell: Cell | None) -> str:
-    if cell is None:
-        return ""
-    return FAILED if cell.errors else STRIP[cell.grade]
 
 
 def _cell(cell: Cell | None) -> Marked:

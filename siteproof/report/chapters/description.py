@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from siteproof.analysis.uniformity import Uniformity, vote
 from siteproof.nodes.described import (
-    OnNodes,
     differing,
     health,
     not_as_stated,
@@ -81,13 +80,10 @@ def described(material: Material) -> Described:
 def _lead(material: Material, found: Described) -> str:
     what = material.site.system.description.rstrip(".")
     if not found.fields:
-        return (
-            f"{what}. No node was described; 'reframe -c checks/ -r -n SystemDescription' "
-            "describes them."
-        )
+        command = "'reframe -c checks/ -r -n SystemDescription' describes them"
+        return f"{what}. No node was described; {command}."
     times = period([s.header.time for s in found.samples])
-    verb = "was" if len(found.fields) == 1 else "were"
-    return f"{what}. {count(len(found.fields), 'node')} {verb} described ({times})."
+    return f"{what}. Described: {count(len(found.fields), 'node')} ({times})."
 
 
 def _site(material: Material) -> Table:
@@ -122,35 +118,24 @@ def _role(material: Material, found: Described, role: str) -> Section:
         *((why, [role]) for why in not_stated(material.site, role)),
     ]
     differ = {one.field for of_node in same.differing.values() for one in of_node}
-    return Section(
-        f"role-{role}",
-        f"Role {role}",
-        f"{len(here)} of {count(len(expected), 'node')} described; {_alike(same)}.",
-        [
-            _shown(findings),
-            _sections(results),
-            *_host_parameters(material.site, role, fields, differ),
-            _majority(same),
-        ],
+    lead = (
+        f"{len(here)} of {count(len(expected), 'node')} described; {len(same.differing)} of them "
+        f"differ from the majority; {count(len(same.undecided), 'field')} without a majority."
     )
-
-
-def _shown(findings: Sequence[OnNodes]) -> Table:
-    """What is not as stated, or as on most nodes, and what is not known: as `describe` has it."""
-    found = finding.of_many(findings)
-    rows = [(title(why), why.subject, shorten(sentence(why), LONGEST)) for why in found]
+    # As `siteproof describe` has them.
+    rows = [
+        (title(why), why.subject, shorten(sentence(why), LONGEST))
+        for why in finding.of_many(findings)
+    ]
     columns, command = ("what", "nodes", "why"), "siteproof describe --facts --all"
     named = f"Findings ({len(rows)})"
-    return Table(columns, rows, title=named, most=MAX_ROWS, command=command)
-
-
-def _alike(same: Uniformity) -> str:
-    if same.differing:
-        verb = "differs" if len(same.differing) == 1 else "differ"
-        return f"{count(len(same.differing), 'node')} {verb} from the majority"
-    if same.undecided:
-        return f"{count(len(same.undecided), 'field')} without a majority"
-    return "all alike"
+    tables = [
+        Table(columns, rows, title=named, most=MAX_ROWS, command=command),
+        _sections(results),
+        *_host_parameters(material.site, role, fields, differ),
+        _majority(same),
+    ]
+    return Section(f"role-{role}", f"Role {role}", lead, tables)
 
 
 def _majority(same: Uniformity) -> Table:
@@ -165,24 +150,19 @@ def _majority(same: Uniformity) -> Table:
     rows = [
         (kind, shorten("; ".join(fields), MAX_FIELDS)) for kind, fields in sorted(kinds.items())
     ]
-    rest, note = len(same.majority) - sum(map(len, kinds.values())), ""
-    if rest:
-        note = (
-            f"{count(rest, 'more field')} (packages, kernel parameters, devices and the like) "
-            "are left out; 'siteproof describe --all' has them."
-        )
+    note = (
+        "Packages, kernel parameters, devices and the like are left out; 'siteproof describe "
+        "--all' has them."
+    )
     return Table(("of", "what most nodes are"), rows, note)
 
 
 def _sections(results: Mapping[str, Sequence[FactResult]]) -> Table:
     """Of each section of what was bought, how many fields are as stated, all nodes together."""
-    counts: dict[str, Counter[Outcome]] = defaultdict(Counter)
-    for of_node in results.values():
-        for result in of_node:
-            counts[result.section][result.outcome] += 1
+    counts = grouped((one.section, one.outcome) for of_node in results.values() for one in of_node)
     rows = [
-        (section, *(str(outcomes[outcome]) for outcome in Outcome))
-        for section, outcomes in counts.items()
+        (section, *(str(found.count(outcome)) for outcome in Outcome))
+        for section, found in counts.items()
     ]
     columns = tuple(outcome.value for outcome in Outcome)
     title, note = "What was bought", f"Fields of {count(len(results), 'node')}, by section."
@@ -211,14 +191,12 @@ def _host_parameters(
 
 def _published_parameters(stated: Iterable[Sample]) -> list[Table]:
     """The hosts of which others have published parameters."""
-    of_host = grouped((s.node, s) for s in stated if s.metric == STATED and s.node)
-    fields = {host: _stated_parameters(found) for host, found in of_host.items()}
+    fields: dict[str, dict[str, str]] = {}
+    for s in stated:
+        if s.metric == STATED and s.node and PARAMETER in s.conditions:
+            fields.setdefault(s.node, {})[s.conditions[PARAMETER]] = str(s.value)
     names = dict.fromkeys(name for own in fields.values() for name in own)
     return [_of_hosts("Host parameters, as published", fields, names)] if fields else []
-
-
-def _stated_parameters(found: Iterable[Sample]) -> dict[str, str]:
-    return {s.conditions[PARAMETER]: str(s.value) for s in found if PARAMETER in s.conditions}
 
 
 def _of_hosts(title: str, fields: Fields, names: Collection[str]) -> Table:
@@ -229,18 +207,15 @@ def _of_hosts(title: str, fields: Fields, names: Collection[str]) -> Table:
     for place, name in enumerate(names):
         counts = Counter(own.get(name, "") for own in fields.values())
         most, number = counts.most_common(1)[0]
-        known = most if 2 * number > len(fields) else None
-        rows.append((name, *(_cell(of[place], known) for of, _ in columns[:MAX_COLUMNS])))
+        cells = [of[place] for of, _ in columns[:MAX_COLUMNS]]
+        if 2 * number > len(fields):
+            cells = [
+                one if one == most else Marked([(f"{DIFFERS} {one or 'not there'}", "warn")])
+                for one in cells
+            ]
+        rows.append((name, *cells))
     left = sum(len(hosts) for _, hosts in columns[MAX_COLUMNS:])
     note = f"{count(left, 'host')} in other columns not shown." if left else ""
     heads = ("parameter", *(some_nodes(hosts) for _, hosts in columns[:MAX_COLUMNS]))
-    whole = f"{title} ({DIFFERS}: not as on most)"
-    return Table(
-        heads, rows, note, title=whole, most=MAX_PARAMETERS, command="siteproof describe --all"
-    )
-
-
-def _cell(value: str, most: str | None) -> str:
-    if most is None or value == most:
-        return value
-    return Marked([(f"{DIFFERS} {value or 'not there'}", "warn")])
+    whole, command = f"{title} ({DIFFERS}: not as on most)", "siteproof describe --all"
+    return Table(heads, rows, note, title=whole, most=MAX_PARAMETERS, command=command)

@@ -59,11 +59,6 @@ def _rest(site: Site, sample: Sample) -> dict[str, str]:
     return {key: sample.dims[key] for key in point if key != SIZE and key in sample.dims}
 
 
-def _by_rest(site: Site, sample: Sample) -> list[tuple[int, str]]:
-    """The sort key by that: 2 tasks before 16."""
-    return [(len(value), value) for value in _rest(site, sample).values()]
-
-
 def _by_scenario(site: Site, samples: Sequence[Sample]) -> dict[str, list[Sample]]:
     """In the order of the site's links and roles; what is published after them."""
     order = [*site.system.links, *site.system.nodes]
@@ -75,25 +70,18 @@ def _by_scenario(site: Site, samples: Sequence[Sample]) -> dict[str, list[Sample
 def _by_size(site: Site, found: Sequence[Sample]) -> Iterator[Figure]:
     of_size = [s for s in found if _BYTES.fullmatch(s.dims.get(SIZE, s.conditions.get(SIZE, "")))]
     for metric, samples in grouped((s.metric, s) for s in of_size).items():
-        unit = samples[0].unit
-        ordered = sorted(samples, key=lambda s: _by_rest(site, s))
-        by_name = _by_scenario(site, ordered).items()
-        curves = {name: _curve(of_name, unit) for name, of_name in by_name}
+        unit, curves = samples[0].unit, {}
+        # 2 tasks before 16
+        samples.sort(key=lambda s: [(len(text), text) for text in _rest(site, s).values()])
+        for name, of_name in _by_scenario(site, samples).items():
+            at_size = grouped(
+                (int({**s.conditions, **s.dims}[SIZE]), promised.converted(s.number, s.unit, unit))
+                for s in of_name
+            )
+            curves[name] = {at: median(values) for at, values in sorted(at_size.items())}
         sizes = sorted({at for curve in curves.values() for at in curve})
         if len(sizes) > 1:
             yield _curves(metric, unit, site.catalogue[metric].better == "lower", curves, sizes)
-
-
-def _curve(samples: Sequence[Sample], unit: str) -> dict[int, float]:
-    """The median at each size."""
-    by_size = sorted(grouped((_size(s), s) for s in samples).items())
-    return {
-        at: median(promised.converted(s.number, s.unit, unit) for s in here) for at, here in by_size
-    }
-
-
-def _size(sample: Sample) -> int:
-    return int({**sample.conditions, **sample.dims}[SIZE])
 
 
 def _curves(metric: str, unit: str, is_time: bool, curves: Curves, sizes: Sequence[int]) -> Figure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import compress
 from typing import NamedTuple
 
 from siteproof.analysis.plateau import At, Beyond
@@ -48,7 +49,7 @@ def chapter(material: Material) -> Section | None:
     seen: dict[str, int] = {}
     for name in dict.fromkeys(run.name for run in reversed(found)):
         runs = _newest(found, name)
-        points += _not_drawn(name, runs[MAX_RUNS:])
+        points += [f"{name}: not drawn: {run.system} {_campaign(run)}" for run in runs[MAX_RUNS:]]
         file = reading.examine()[0].get(name)
         named = [
             (_label(run, runs[:MAX_RUNS]), report)
@@ -57,29 +58,22 @@ def chapter(material: Material) -> Section | None:
         ]
         reports += [report for _, report in named]
         figures += _drawn(named, seen)
-        headlines += _headlines(name, named)
+        headlines += [
+            f"{name}, {label}: {text}"
+            for label, report in named
+            for text in sweep_results.headlines(report)
+        ]
     published = list(_landmarks(material))
     if not figures and not published:
         return None
     points += [f"Not drawn: {figure.title}" for figure in figures[MAX_FIGURES:]]
     shown = [*figures[:MAX_FIGURES], *published]
-    return Section("sweeps", "Sweeps", _lead(reports), figures=shown, points=[*headlines, *points])
-
-
-def _headlines(name: str, named: Named) -> Iterator[str]:
-    """What the runs of a sweep found; of several each with its name."""
-    several = len({label for label, _ in named}) > 1
-    for label, report in named:
-        of = f"{name}, {label}" if several else name
-        yield from (f"{of}: {text}" for text in sweep_results.headlines(report))
-
-
-def _lead(reports: Sequence[SweepReport]) -> str:
-    if not reports:
-        return "No sweep of this system was run; what others have published of one is drawn."
-    names = few(list(dict.fromkeys(report.run.name for report in reports)), MAX_NAMES)
-    runs_drawn = count(len({id(report.run) for report in reports}), "run")
-    return f"{runs_drawn} of sweeps of this system ({names})."
+    lead = "No sweep of this system was run; what others have published of one is drawn."
+    if reports:
+        names = few(list(dict.fromkeys(report.run.name for report in reports)), MAX_NAMES)
+        runs_drawn = count(len({id(report.run) for report in reports}), "run")
+        lead = f"{runs_drawn} of sweeps of this system ({names})."
+    return Section("sweeps", "Sweeps", lead, figures=shown, points=[*headlines, *points])
 
 
 def _landmarks(material: Material) -> Iterator[Figure]:
@@ -133,26 +127,17 @@ def _newest(found: Sequence[SweepRun], name: str) -> list[SweepRun]:
     return list(newest.values())
 
 
-def _not_drawn(name: str, runs: Sequence[SweepRun]) -> list[str]:
-    """A sentence on the runs beyond MAX_RUNS, if there are any."""
-    if not runs:
-        return []
-    texts = [f"{run.system} {_campaign(run)}" for run in runs]
-    return [f"{name}: {count(len(runs), 'more run')} not drawn: {few(texts, MAX_NAMES)}"]
-
-
 def _campaign(run: SweepRun) -> str:
     return run.newest.header.campaign or day(run.newest.header.time)
 
 
 def _label(run: SweepRun, runs: Sequence[SweepRun]) -> str:
     """System, and what differs between its runs."""
-    columns = zip(_parts(run), *map(_parts, runs), strict=True)
-    return " ".join([run.system, *(part for part, *others in columns if len(set(others)) > 1)])
-
-
-def _parts(run: SweepRun) -> tuple[str, ...]:
-    return run.partition, run.environment, run.place, _campaign(run)
+    own, *others = (
+        (one.partition, one.environment, one.place, _campaign(one)) for one in (run, *runs)
+    )
+    differ = (len(set(values)) > 1 for values in zip(*others, strict=True))
+    return " ".join([run.system, *compress(own, differ)])
 
 
 def _drawn(named: Named, seen: dict[str, int]) -> Iterator[Figure]:
@@ -179,9 +164,7 @@ def _caption(plot: LinePlot, unit: str) -> str:
 def _table(shown: Sequence[ShownRun], several: bool) -> Table:
     """A row for each curve."""
     rows = [_row(one, curve, several) for one in shown for curve in one.curves]
-    better = shown[0].lines[0].better
-    note = f"Best is the {'lowest' if better == 'lower' else 'highest'} median of a place."
-    return Table(COLUMNS, rows, note, numeric=COLUMNS[1:3])
+    return Table(COLUMNS, rows, "Best is a median of a place.", numeric=COLUMNS[1:3])
 
 
 def _row(shown: ShownRun, curve: Curve, several: bool) -> tuple[str, ...]:

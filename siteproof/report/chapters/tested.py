@@ -104,16 +104,11 @@ def of_pairs_over_links(material: Material) -> list[Table]:
 def _pairs(site: Site, samples: Sequence[Sample], origin: str) -> Iterator[Table]:
     """A table for each link, the smallest share of it first."""
     here = [s for s in samples if of_pairs(s) and s.status == "ok" and not of_sweep(s)]
+    command = "siteproof matrix" if origin == "measured" else ""
     for link, of_link in grouped((link_of(s), s) for s in here).items():
-        if rows := sorted(_pair_rows(site, link, of_link)):
-            yield Table(
-                PAIRS,
-                [row for _, row in rows],
-                numeric=PAIRS[1:5],
-                title=f"Pairs over {link}, {origin}",
-                most=MAX_ROWS,
-                command="siteproof matrix" if origin == "measured" else "",
-            )
+        if rows := [row for _, row in sorted(_pair_rows(site, link, of_link))]:
+            title = f"Pairs over {link}, {origin}"
+            yield Table(PAIRS, rows, "", PAIRS[1:5], title, most=MAX_ROWS, command=command)
 
 
 def _pair_rows(site: Site, link: str, of_link: Sequence[Sample]) -> Iterator[PairRow]:
@@ -131,15 +126,11 @@ def _lines(rates: Iterable[Sample], found: Iterable[Sample]) -> Iterator[_Pair]:
     The trials themselves differ: those of Netperf.throughput are counted apart from those of
     TcpBandwidth.share_of_max, which each tool has. Of other numbers than the rates none is taken.
     """
-    order = sorted(rates, key=_trial)
-    printed = grouped((s.metric, s) for s in sorted(found, key=_trial) if s.metric in RESTATED)
+    order, others = (sorted(samples, key=lambda s: s.trial) for samples in (rates, found))
+    printed = grouped((s.metric, s) for s in others if s.metric in RESTATED)
     whole = [own for own in printed.values() if len(own) == len(order)]
     for n, rate in enumerate(order):
         yield _Pair([rate], [own[n] for own in whole])
-
-
-def _trial(sample: Sample) -> int:
-    return sample.trial
 
 
 def _test(sample: Sample) -> Key:
@@ -182,20 +173,18 @@ def _storage(samples: Sequence[Sample], origin: str) -> Iterator[Table]:
     good = [s for s in samples if s.status == "ok" and not of_sweep(s) and not of_pairs(s)]
     found = grouped((_benchmark(s), s) for s in good if _way(s))
     order = sorted(found.items(), key=lambda item: item[1][0].header.time)
-    marks = [s for s in good if _OF_WAY.fullmatch(s.metric) and statistic(s) == LANDMARK]
-    rows = [_storage_row(key, of_test, marks) for key, of_test in order]
+    landmarks = [s for s in good if _OF_WAY.fullmatch(s.metric) and statistic(s) == LANDMARK]
+    of_check = grouped(((s.header.session, s.header.check), _landmark(s)) for s in landmarks)
+    rows = []
+    for key, of_test in order:
+        ways, head = grouped((_way(s), s) for s in of_test), of_test[0].header
+        both = [_value(ways[way]) if way in ways else "-" for way in ("read", "write")]
+        name = ", ".join(str(part) for part in (head.check, head.campaign, *key[3:]) if part)
+        note = _note(of_test, *of_check.get((head.session, head.check), ()))
+        rows.append((name, *both, _program(of_test), when(of_test[0]), note))
     if rows:
         title = f"Storage, {origin}"
         yield Table(STORAGE, rows, numeric=STORAGE[1:3], title=title, most=MAX_ROWS)
-
-
-def _storage_row(key: Key, of_test: Sequence[Sample], every: Sequence[Sample]) -> tuple[str, ...]:
-    """every: the landmarks of all tests."""
-    ways, head = grouped((_way(s), s) for s in of_test), of_test[0].header
-    marks = [_landmark(s) for s in every if (s.header.session, s.header.check) == key[:2]]
-    both = [_value(ways[way]) if way in ways else "-" for way in ("read", "write")]
-    name = ", ".join(str(part) for part in (head.check, head.campaign, *key[3:]) if part)
-    return name, *both, _program(of_test), when(of_test[0]), _note(of_test, *marks)
 
 
 def _way(sample: Sample) -> str:
@@ -225,17 +214,15 @@ def _applications(samples: Sequence[Sample], origin: str) -> Iterator[Table]:
     good = [s for s in samples if s.status == "ok" and APPLICATION in _all(s) and not of_sweep(s)]
     found = grouped(((s.header.session, _all(s)[APPLICATION]), s) for s in good)
     metrics = list(dict.fromkeys(s.metric for s in good))
-    rows = [_application_row(name, own, metrics) for (_, name), own in found.items()]
+    rows = []
+    for (_, name), own in found.items():
+        values = grouped((s.metric, s) for s in own)
+        cells = [_value(values[metric]) if metric in values else "-" for metric in metrics]
+        rows.append((name, *cells, when(own[0]), _note(own)))
     if rows:
         heads = [metric.partition(".")[2].replace("_", " ") for metric in metrics]
         columns = (APPLICATION, *heads, "date", "note")
         yield Table(columns, rows, numeric=heads, title=f"Applications, {origin}", most=MAX_ROWS)
-
-
-def _application_row(name: str, own: Sequence[Sample], metrics: Sequence[str]) -> tuple[str, ...]:
-    values = grouped((s.metric, s) for s in own)
-    cells = [_value(values[metric]) if metric in values else "-" for metric in metrics]
-    return name, *cells, when(own[0]), _note(own)
 
 
 def _all(sample: Sample) -> dict[str, str]:

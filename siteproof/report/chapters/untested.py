@@ -33,22 +33,29 @@ WITHOUT_VALUE = (
 
 def chapter(material: Material) -> Section:
     """A table for each kind of thing that was not tested."""
-    parts = {
-        "Nodes that lack some value": (_nodes, "nodes, count, missing"),
-        "Checks that gave no value": (_failed, "check, status, count, where, why"),
-        "Checks that were not run": (_by_need, "needed by, last measured, checks"),
-        "Roles, links and file systems without a value": (_places, "what, name, why"),
-        "Sweeps that were not run": (_by_time, "last measured, sweeps"),
-        "Measured at only one of the times that are compared": (
-            _only_once,
-            "when, nodes, count, metrics",
-        ),
-    }
+    not_run = grouped(
+        ((waiting or "none", last), name) for name, waiting, last in material.once(_not_run)
+    )
+    not_swept = grouped(
+        (last, f"{name} ({count(number, 'point')})")
+        for name, number, last in material.once(_not_swept)
+    )
+    by_need = [(*key, ", ".join(names)) for key, names in not_run.items()]
+    by_time = [(last, ", ".join(names)) for last, names in not_swept.items()]
+    only_once = "Measured at only one of the times that are compared"
+    parts: list[tuple[str, str, Iterable[Sequence[str]]]] = [
+        ("Nodes that lack some value", "nodes, count, missing", _nodes(material)),
+        ("Checks that gave no value", "check, status, count, where, why", _failed(material)),
+        ("Checks that were not run", "needed by, last measured, checks", by_need),
+        ("Roles, links and file systems without a value", "what, name, why", _places(material)),
+        ("Sweeps that were not run", "last measured, sweeps", by_time),
+        (only_once, "when, nodes, count, metrics", _only_once(material)),
+    ]
     tables = []
-    for title, (find, names) in parts.items():
-        columns, rows = names.split(", "), list[Sequence[str]](find(material))
+    for title, names, rows in parts:
+        columns = names.split(", ")
         numeric = {"count"} & set(columns)
-        tables.append(Table(columns, rows, numeric=numeric, title=title, most=MAX_ROWS))
+        tables.append(Table(columns, list(rows), numeric=numeric, title=title, most=MAX_ROWS))
     return Section("untested", "What was not tested", brief(material), tables)
 
 
@@ -134,28 +141,9 @@ def _failed(material: Material) -> Iterator[tuple[str, str, str, str, str]]:
         if s.status != "ok"
     )
     for (check, status, why), names in sorted(groups.items()):
-        yield check, status, str(len(names)), few(_named(material, names), MAX_NAMES), why or "-"
-
-
-def _named(material: Material, names: Iterable[str]) -> list[str]:
-    """Nodes as a set; links and the system by their names."""
-    own = {name for name in names if material.site.role_of(name)}
-    return [*filter(None, [nodes(own)]), *sorted(set(names) - own)]
-
-
-def _by_need(material: Material) -> Iterator[tuple[str, str, str]]:
-    """Checks for which the same criteria wait and that were last run at the same time, in a row."""
-    not_run = material.once(_not_run)
-    groups = grouped(((waiting or "none", last), name) for name, waiting, last in not_run)
-    yield from ((*key, ", ".join(names)) for key, names in groups.items())
-
-
-def _by_time(material: Material) -> Iterator[tuple[str, str]]:
-    groups = grouped(
-        (last, f"{name} ({count(number, 'point')})")
-        for name, number, last in material.once(_not_swept)
-    )
-    yield from ((last, ", ".join(names)) for last, names in groups.items())
+        own = {name for name in names if material.site.role_of(name)}  # else links, the system
+        named = [*filter(None, [nodes(own)]), *sorted(set(names) - own)]
+        yield check, status, str(len(names)), few(named, MAX_NAMES), why or "-"
 
 
 def _not_run(material: Material) -> list[tuple[str, str, str]]:

@@ -7,7 +7,6 @@ from decimal import Decimal
 import fleets
 import pytest
 
-from siteproof.curves import run_findings, sweep_runs
 from siteproof.record import samples
 from siteproof.record.samples import Sample
 from siteproof.report import material, value_tables
@@ -81,13 +80,8 @@ def test_of_a_program_over_nodes_the_speed_is_a_curve_and_its_time_is_none(made)
     ]
 
 
-def test_of_several_runs_of_a_sweep_each_line_names_its_own(made):
-    (run,) = sweep_runs.collect(made.sessions.of(lambda head: "sweep" in head.conditions))
-    (report,) = run_findings.reports(made.site, run, None)
-    for labels, begins in ((["here"], "flow: "), (["here a", "here b"], "flow, here a: ")):
-        named = [(label, report) for label in labels]
-        first, *_ = sweeps._headlines("flow", named)
-        assert first.startswith(begins)
+def test_each_line_on_a_sweep_names_its_run(made):
+    assert [point[: point.index(": ")] for point in sweeps.chapter(made).points][0].endswith("flow, here")
 
 
 def test_no_row_of_an_application_is_a_median_over_numbers_of_nodes(made):

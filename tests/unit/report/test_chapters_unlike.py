@@ -211,7 +211,7 @@ def test_a_drift_is_told_by_its_ends_and_has_no_moment(tmp_path, monkeypatch):
     assert float(row["after"]) / float(row["before"]) - 1 == pytest.approx(by / 100, abs=0.001)
     assert " on 2026-06-08" not in drawn.svg
     assert row["last before"].startswith("2025-11-21 02:15")  # its first run, not its last
-    assert "1 change for the worse is open" in told.lead
+    assert "1 open change for the worse" in told.lead
     steps = told.sections[0].filled[0]
     every = [dict(zip(steps.columns, row, strict=True)) for row in steps.rows]
     assert ("n004", "200") in {(row["nodes"], row["runs after"]) for row in every}
