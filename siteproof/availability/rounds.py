@@ -160,11 +160,8 @@ def _add_job(one: Session, job: Header, found: Sequence[Sample]) -> None:
 
 
 def _class(status: str) -> Failure | None:
-    if status == "ok":
-        return None
-    if status in WRONG:
-        return Failure.WRONG
-    return Failure.MISSING if status in NOT_TRIED else Failure.BROKE
+    classes = dict.fromkeys(WRONG, Failure.WRONG) | dict.fromkeys(NOT_TRIED, Failure.MISSING)
+    return None if status == "ok" else classes.get(status, Failure.BROKE)
 
 
 def add_below(site: Site, one: Session, found: Sequence[Sample], today: date) -> int:

@@ -47,7 +47,7 @@ VERDICTS = {  # what a class is worth
     Failure.CONTROL: Verdict.FAIL,
     Failure.ROUND: Verdict.INCOMPLETE,
 }
-FROM_LOG = (Failure.NODE_DOWN, Failure.CONTROL)  # unknown without Slurm's events
+FROM_LOG: tuple[Failure, ...] = (Failure.NODE_DOWN, Failure.CONTROL)  # not without Slurm's events
 
 
 @dataclass(frozen=True)
@@ -155,16 +155,13 @@ def jobs_of(sessions: Sessions, name: str, now: datetime) -> list[Header]:
 
 def newest(headers: Sequence[Header]) -> list[Header]:
     """The jobs of the newest campaign that is a soak."""
-    for part in reversed(campaign.all_parts(headers)):
-        if is_soak(part):
-            return _with_unread(headers, {header.session for header in part})
-    return []
+    soaks = filter(is_soak, reversed(campaign.all_parts(headers)))
+    return _with_unread(headers, {header.session for header in next(soaks, [])})
 
 
 def _with_unread(headers: Iterable[Header], sessions: Collection[str]) -> list[Header]:
     """The jobs of these sessions; one that cannot be read does not say its campaign."""
-    own = [header for header in headers if header.session in sessions]
-    return [header for header in own if header.mode != PUBLISHED]
+    return [h for h in headers if h.session in sessions and h.mode != PUBLISHED]
 
 
 def period(jobs: Sequence[Header]) -> Span:
@@ -190,7 +187,7 @@ def _unrecorded(sessions: Sessions, jobs: Sequence[Header], now: datetime) -> li
         for name, number in sorted(numbers.items(), key=lambda one: one[1])
         if first < number < following
         and name not in there
-        and (number < last or _began_at(name, 0) + longest < now.timestamp())
+        and (number < last or (began_by_name(name) or 0) + longest < now.timestamp())
     ]
 
 
@@ -225,6 +222,11 @@ def of(
         ],
         key=lambda one: (one.begin, one.subject, one.check),
     )
+    findings = list(known.findings)
+    if known.disconnected is None:
+        findings.append(note("no node event is recorded: outages are not known"))
+    if not judged:
+        findings.append(note("no round has a value that a criterion judges"))
     made = Soak(
         next(job.campaign for job in jobs if job.campaign),
         [round_of(one, mix) for one in rounds],
@@ -233,9 +235,9 @@ def of(
         (),
         speeds(site, rounds, found),
         known,
-        _findings(known, judged),
+        findings,
     )
-    return replace(made, tallies=_tallies(made, judged))
+    return replace(made, tallies=list(_tallies(made, judged)))
 
 
 def _explained(rounds: Sequence[Session], known: Overview) -> Iterator[Session]:
@@ -290,42 +292,25 @@ def _of_records(
             why = f"no record of it in session {one.name}"
             yield Event(Failure.MISSING, site.name, check, begin, end, 1, why)
     for session in unrecorded:
-        at = moment(_began_at(session, rounds[0].begin))
+        at = moment(int(began_by_name(session) or rounds[0].begin))
         why = "it has a number and no record; its campaign is not known"
         yield Event(Failure.ROUND, session, "", at, at, 0, why)
 
 
-def _began_at(session: str, unknown: int) -> int:
-    """When a session began, by its name; `unknown` without a time in it."""
-    at = began_by_name(session)
-    return unknown if at is None else int(at)
-
-
-def _tallies(soak: Soak, judged: int) -> list[Tally]:
+def _tallies(soak: Soak, judged: int) -> Iterator[Tally]:
     """Each class with its failures, and the hours in which one would have been seen."""
     nodes = list(soak.known.nodes.values())
     hours = dict.fromkeys(Failure, soak.node_hours)
     hours[Failure.NODE_DOWN] = sum(seconds(part.up) for part in nodes) / HOUR
     hours[Failure.CONTROL] = seconds(union(*(part.known for part in nodes))) / HOUR
     hours[Failure.ROUND] = soak.known.period_hours
-    unknown = set(FROM_LOG) if soak.known.disconnected is None else set[Failure]()
-    unknown |= set() if judged else {Failure.BELOW}
+    unknown = FROM_LOG if soak.known.disconnected is None else ()
+    unknown += () if judged else (Failure.BELOW,)
     own = grouped((event.kind, event.subject) for event in soak.events)
-    return [_tally(kind, own.get(kind, ()), hours[kind], kind in unknown) for kind in Failure]
-
-
-def _tally(kind: Failure, subjects: Sequence[str], hours: float, unknown: bool) -> Tally:
-    if unknown or not (hours or subjects):
-        return Tally(kind, None, 0, 0.0, None, None)
-    made = between(hours, len(subjects))
-    return Tally(kind, made.failures, len(set(subjects)), hours, made.mean, made.bound)
-
-
-def _findings(known: Overview, judged: int) -> list[Finding]:
-    """What cannot be known."""
-    found = list(known.findings)
-    if known.disconnected is None:
-        found.append(note("no node event is recorded: outages are not known"))
-    if not judged:
-        found.append(note("no round has a value that a criterion judges"))
-    return found
+    for kind, of_class in hours.items():
+        subjects = own.get(kind, [])
+        if kind in unknown or not (of_class or subjects):
+            yield Tally(kind, None, 0, 0.0, None, None)
+        else:
+            made = between(of_class, len(subjects))
+            yield Tally(kind, len(subjects), len(set(subjects)), of_class, made.mean, made.bound)

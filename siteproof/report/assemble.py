@@ -30,7 +30,6 @@ def _chapter(name: str, material: Material) -> Section | None:
     material.progress(f"chapter {name}")
     made = import_module(f"siteproof.report.chapters.{name}")
     try:
-        section: Section | None = made.chapter(material)
+        return made.chapter(material)  # type: ignore[no-any-return]
     except (UserError, UserErrors) as error:
         return Section(name, name.capitalize(), f"This chapter could not be made: {error}")
-    return section

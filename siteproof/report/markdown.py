@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from siteproof.report.sections import Figure, Numbering, Report, Section, Table, when
-from siteproof.report.summary import Summary
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 _LIST = re.compile(r"^(\d+)([.)])(?=\s)|^([-+])(?=\s)")
@@ -18,32 +17,23 @@ def page(report: Report, now: datetime) -> str:
     """The page. now: when it is made."""
     numbers = Numbering(report)
     lines = [f"# {text(report.system)}: {report.summary.mark}", ""]
-    for table in (_numbers(report.summary), *report.summary.answers):
+    shown = report.summary  # its numbers; the chapters have most of the rest
+    cards = [
+        (str(one.number), ", ".join(filter(None, (one.label, one.note)))) for one in shown.cards
+    ]
+    title = f"{shown.what}, {shown.when}, {shown.nodes}: {shown.counts}"
+    first = Table(("number", "of what"), cards, "; ".join(shown.problems), ("number",), title)
+    for table in (first, *shown.answers):
         lines += _table(table, numbers)
-    for sentence in filter(None, (report.summary.sentence, report.summary.conditions)):
+    for sentence in filter(None, (shown.sentence, shown.conditions)):
         lines += [text(sentence), ""]
-    for step in report.summary.steps:
+    for step in shown.steps:
         words = f"  # {step.what}" if step.what else ""
         lines += [f"    {' '.join(step.command.split())}{words}", ""]
     for section in report.sections:
         lines += _section(section, numbers, 2)
-    lines += [
-        "---",
-        "",
-        f"Made by Siteproof on {when(now)} from the samples below perflogs and "
-        "the site's files. Times are UTC.",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _numbers(summary: Summary) -> Table:
-    """The numbers of the first screen; the chapters have most of the rest."""
-    cards = [
-        (str(one.number), ", ".join(filter(None, (one.label, one.note)))) for one in summary.cards
-    ]
-    title = f"{summary.what}, {summary.when}, {summary.nodes}: {summary.counts}"
-    return Table(("number", "of what"), cards, "; ".join(summary.problems), ("number",), title)
+    made = f"Made by Siteproof on {when(now)} from the samples below perflogs and the site's files."
+    return "\n".join([*lines, "---", "", f"{made} Times are UTC.", ""])
 
 
 def text(plain: str) -> str:

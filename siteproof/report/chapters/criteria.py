@@ -131,12 +131,9 @@ def required(tally: Tally) -> Iterator[str]:
     """The bound, the nodes or links, and the conditions under which a value counts."""
     criterion = tally.criterion
     yield f"{criterion.metric} {tallies.limit(tally)}"
-    where = ""
-    if criterion.links:
-        where = f"over {' or '.join(criterion.links)}"
-    elif criterion.nodes:
-        where = f"of {' and '.join(criterion.nodes)}"
-    yield f"{criterion.scope} {where}".rstrip()
+    links, of_nodes = " or ".join(criterion.links or ()), " and ".join(criterion.nodes or ())
+    where = f" over {links}" if links else f" of {of_nodes}" if of_nodes else ""
+    yield f"{criterion.scope}{where}"
     if criterion.over:
         yield f"over its members: {criterion.over}"
     for key, rule in criterion.conditions.items():
@@ -194,11 +191,12 @@ def _marks(material: Material, tally: Tally) -> Iterator[Mark]:
 
 def _waived(material: Material, result: CriterionVerdict) -> list[str]:
     """The waivers that excuse a node of a criterion: nodes, key, owner and last day."""
-    excused = {node.node for node in result.nodes if node.waived}
+    excused = {(result.id, node.node) for node in result.nodes if node.waived}
+    rows = material.once(value_tables.rows_of)["units"]
     by_key = grouped(
         (key, row["unit"])
-        for row in (material.once(value_tables.rows_of)["units"] if excused else ())
-        if row["criterion"] == result.id and row["unit"] in excused
+        for row in rows
+        if (row["criterion"], row["unit"]) in excused
         for key in row["waivers"].split()
     )
     waivers = material.site.waivers
@@ -213,11 +211,18 @@ def _sheet(material: Material) -> Section:
     """What is signed with the criteria: system, campaign, decision, sessions, and the values."""
     signed = ("for", "name", "role", "date", "signature")
     sessions = ("session", "first job", "last job", "jobs")
+    jobs = material.once(value_tables.rows_of)["jobs"]
+    times = grouped((str(job["session"]), str(job["time"])) for job in jobs)
+    spans = [(key, when(min(of)), when(max(of)), str(len(of))) for key, of in sorted(times.items())]
+    sums = []  # of what the page carries, so that a signature covers it
+    for one in material.once(value_tables.attached):
+        digest = hashlib.sha256(one.text.encode("utf-8", "backslashreplace")).hexdigest()
+        sums.append((f"{one.name} of this page", digest))
     found = [
         Table(("decision", "mark", "remarks"), [(one, BOX, LINE) for one in DECISIONS]),
-        Table(sessions, _sessions(material), title="Sessions", numeric={"jobs"}),
+        Table(sessions, spans, title="Sessions", numeric={"jobs"}),
         Table(signed, [(party, *[LINE] * 4) for party in PARTIES], title="Signatures"),
-        Table(("of", "SHA-256"), list(_sums(material)), SUMS_NOTE, title="Evidence"),
+        Table(("of", "SHA-256"), sums, SUMS_NOTE, title="Evidence"),
     ]
     heads = [sample.header for sample in material.own]
     suites = sorted({head.provenance.get("suite", "") for head in heads} - {""})
@@ -229,19 +234,3 @@ def _sheet(material: Material) -> Section:
         f"{few(suites, MAX_SUITES) or 'not recorded'}; made {when(material.now)}."
     )
     return Section("sheet", "Acceptance sheet", lead, found)
-
-
-def _sessions(material: Material) -> list[tuple[str, ...]]:
-    """Each session that the values come from, and the times of its first and last job."""
-    jobs = material.once(value_tables.rows_of)["jobs"]
-    times = grouped((str(job["session"]), str(job["time"])) for job in jobs)
-    return [
-        (name, when(min(of)), when(max(of)), str(len(of))) for name, of in sorted(times.items())
-    ]
-
-
-def _sums(material: Material) -> Iterator[tuple[str, str]]:
-    """The tables and the script that the page carries, so that a signature covers them."""
-    for one in material.once(value_tables.attached):
-        digest = hashlib.sha256(one.text.encode("utf-8", "backslashreplace")).hexdigest()
-        yield f"{one.name} of this page", digest

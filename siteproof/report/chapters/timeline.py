@@ -11,7 +11,6 @@ from siteproof.sites import calendar_csv
 from siteproof.sites.calendar_csv import Milestone
 from siteproof.units import count
 
-NOT_ACCEPTED = "; nothing has been accepted with siteproof accept."
 MAX_CRITERIA = 6  # criteria that an acceptance did not keep
 
 
@@ -27,10 +26,10 @@ def chapter(material: Material) -> Section | None:
         Table(columns, [_accepted(record) for record in accepted], title=title),
     )
     remarks = calendar_csv.remarks(found)
-    lead = "The site has no file of milestones (timeline.csv)"
-    if found:
-        lead = f"{count(len(found), 'milestone')}, {count(len(remarks), 'remark')} on their dates"
-    lead += f"; accepted {count(len(accepted), 'time')}." if accepted else NOT_ACCEPTED
+    lead = (
+        f"{count(len(found), 'milestone')} in timeline.csv, {count(len(remarks), 'remark')} on "
+        f"their dates; accepted with siteproof accept: {count(len(accepted), 'time')}."
+    )
     return Section("timeline", "Acceptance", lead, tables, points=remarks)
 
 

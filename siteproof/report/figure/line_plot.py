@@ -81,8 +81,11 @@ def _draw(part: style.Figure | style.SubFigure, plot: LinePlot) -> None:
     for line in plot.lines:
         _line(place, line)
     top = max((v for line in plot.lines for v in (*line.values, *line.highs)), default=1.0)
-    if plot.bound:
-        top = _bound(place, plot.bound, top)
+    if plot.bound:  # as far as it leaves the curves their height
+        xs, limits = plot.bound.xs, plot.bound.values
+        name = plot.bound.name + (" (above the figure)" if min(limits) > NEAR * top else "")
+        place.plot(xs, limits, color=SOFT, marker="", linestyle=":", label=name)
+        top = max([top, *(min(limit, NEAR * top) for limit in limits if min(limits) <= NEAR * top)])
     _axes(place, plot, top)
 
 
@@ -96,16 +99,6 @@ def _line(place: style.Axes, line: Line) -> None:
     if line.mark:
         at = list(line.xs).index(line.mark[0])
         place.plot(line.xs[at], values[at], "o", ms=11, mfc="none", color=drawn.get_color())
-
-
-def _bound(place: style.Axes, bound: Line, top: float) -> float:
-    """What cannot be exceeded, as far as it leaves the curves their height; the highest shown."""
-    low, high, most = min(bound.values), max(bound.values), NEAR * top
-    name = bound.name
-    if high > most:
-        name += " (above the figure)" if low > most else " (in part above the figure)"
-    place.plot(bound.xs, bound.values, color=SOFT, marker="", linestyle=":", label=name)
-    return top if low > most else max(top, min(most, high))
 
 
 def _axes(place: style.Axes, plot: LinePlot, top: float) -> None:

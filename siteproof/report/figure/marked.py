@@ -107,21 +107,14 @@ def of_fleet(
         place.locator_params(axis="y", integer=True)
         _draw_marks(place.axvline, marks, near)
         for mark in near:
-            _bad_side(place, mark, low, high)
+            if mark.kind == "bound" and mark.side:  # what it does not allow
+                outer = low if mark.side == "at_least" else high
+                place.axvspan(outer, mark.value, hatch="///", zorder=0, **HATCHED)
         for (node, text), marker in zip(named.items(), MARKERS, strict=False):
             at = values[node]
             place.plot(at, 0, marker, color=COLOURS[1], ms=6, clip_on=False, label=text)
-        if not known:
-            place.text(0.5, 0.5, "no value", transform=place.transAxes, ha="center", color=SOFT)
 
     return style.svg(title, FLEET, fill)
-
-
-def _bad_side(place: style.Axes, mark: Mark, low: float, high: float) -> None:
-    """Hatch what a bound does not allow."""
-    if mark.kind == "bound" and mark.side:
-        outer = low if mark.side == "at_least" else high
-        place.axvspan(outer, mark.value, hatch="///", zorder=0, **HATCHED)
 
 
 def over_time(

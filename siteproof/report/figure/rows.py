@@ -43,11 +43,11 @@ def bars(title: str, label: str, groups: Sequence[tuple[str, Sequence[float]]]) 
         place = made.add_subplot(ylabel=label)
         at, middles = 0.0, []
         for number, (_, values) in enumerate(groups):
-            ends = at - 0.5, at + len(values) - 0.5
             places = [at + n for n in range(len(values))]
             place.bar(places, values, color=COLOURS[number % len(COLOURS)], width=0.9)
+            ends = at - 0.5, places[-1] + 0.5
             place.hlines(median(values), *ends, color="#000000", linewidth=1.2, label="median")
-            middles.append((ends[0] + ends[1]) / 2)
+            middles.append(mean(ends))
             at += len(values) + GAP
         place.set_xticks(middles, [short(name) for name, _ in groups])
         place.tick_params(axis="x", length=0)
