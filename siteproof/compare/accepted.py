@@ -82,9 +82,14 @@ def last_time(
     for record in reversed(before):
         if known := [h for h in earlier if h.session in record.sessions]:
             return LastTime(record.name, known, record)
+    return _last_alike(judged, earlier)
+
+
+def _last_alike(judged: Sequence[Header], earlier: Sequence[Header]) -> LastTime | None:
+    """The last that measured the same: for a campaign another one, if there is any."""
     kinds = {_kind(h) for h in judged}
     alike = [h for h in earlier if _kind(h) in kinds]
-    if campaigns:  # another one, if there is any
+    if any(h.campaign for h in judged):
         alike = [h for h in alike if h.campaign] or alike
     if not alike:
         return None

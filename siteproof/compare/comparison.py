@@ -65,10 +65,7 @@ def compare(site: Site, a: Sequence[Sample], b: Sequence[Sample], perflogs: Path
     second = series.align(_join(site, b), first)
     places = {_place_of(key) for side in (first, second) for key in side}
     for place in sorted(places, key=lambda key: str((key.name, key.environment, key.role))):
-        one, other = (
-            {k: v for k, v in side.items() if _place_of(k) == place} for side in (first, second)
-        )
-        _place(site, place, one, other, found)
+        _place(site, place, _at(place, first), _at(place, second), found)
     # A node's median over its peers hides the pairs that fell by themselves.
     pairs = [_of_pairs(site, side) for side in (a, b)]
     for n, row in enumerate(found.rows):
@@ -109,6 +106,10 @@ def _worst(
 def _place_of(key: Series) -> Series:
     """What is compared with each other, if the conditions allow it."""
     return replace(key, conditions=())
+
+
+def _at(place: Series, side: Sides) -> Sides:
+    return {key: nodes for key, nodes in side.items() if _place_of(key) == place}
 
 
 def _join(site: Site, samples: Sequence[Sample]) -> dict[Series, dict[str, list[JobValue]]]:

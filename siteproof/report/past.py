@@ -19,6 +19,7 @@ from siteproof.record.pair_units import LINK
 from siteproof.record.series import Series
 from siteproof.record.severity import NOT_TRIED
 from siteproof.report.material import Material
+from siteproof.sites import Site
 from siteproof.trend import lines
 
 FAILED, NO_ANSWER = 1, 2
@@ -94,11 +95,7 @@ class Past:
 def read(material: Material) -> Past | None:
     """The past of a system's headline speeds; None where there is none."""
     site = material.site
-    metrics = [
-        name
-        for name, metric in site.catalogue.items()
-        if series.is_headline(metric) and LINK not in metric.conditions
-    ]
+    metrics = _metrics(site)
     nodes = list(dict.fromkeys(n for role in site.system.nodes for n in site.expected(role)))
     sessions = material.history.sql(
         "SELECT session, min(time) FROM runs WHERE system = ? AND source = 'siteproof' "
@@ -137,6 +134,15 @@ def read(material: Material) -> Past | None:
         **columns,
         same=same,
     )
+
+
+def _metrics(site: Site) -> list[str]:
+    """The headline metrics of nodes by which these may be ranked."""
+    return [
+        name
+        for name, metric in site.catalogue.items()
+        if series.is_headline(metric) and LINK not in metric.conditions
+    ]
 
 
 def _same(material: Material, metrics: Sequence[str]) -> dict[int, int]:

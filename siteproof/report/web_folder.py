@@ -131,14 +131,18 @@ def listed(site: Site, sessions: Sequence[Sessions]) -> list[Page]:
     for part in parts:
         name = part[0].campaign
         asked = name if latest[name] is part else campaign.address(part)
-        inside = {head.session for head in part}
-        own_paths = [path for path, head in paths.items() if head.session in inside]
-        inputs = _digest(shared, asked, _stamps(own_paths))
+        inputs = _digest(shared, asked, _stamps(_of_part(paths, part)))
         found.append(_page(site.name, part, name, asked, inputs))
     if newest is None or site.members or not newest.campaign:
         today = f"{datetime.now(UTC):%Y-%m-%d}"  # what is too old depends on it
         found.append(_page(site.name, own, "", "", _digest(shared, today, _stamps(paths))))
     return sorted(found, key=_age, reverse=True)
+
+
+def _of_part(paths: Mapping[Path, Header], part: Sequence[Header]) -> list[Path]:
+    """The files of a campaign's sessions."""
+    inside = {head.session for head in part}
+    return [path for path, head in paths.items() if head.session in inside]
 
 
 def _age(page: Page) -> tuple[int, str]:

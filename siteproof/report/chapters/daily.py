@@ -20,6 +20,7 @@ from siteproof.report.chapters.matrix import headlines
 from siteproof.report.figure import small
 from siteproof.report.material import Material
 from siteproof.report.sections import Drawn, Marked, Section, Table
+from siteproof.sites import Site
 from siteproof.units import count
 
 DAYS = 7  # that have a column, the newest
@@ -64,7 +65,14 @@ def _measured(material: Material) -> Iterator[Mesh]:
     command = f"siteproof matrix {{}} --daily --system {material.system}"
     if moved:
         yield Mesh("Transfers", transfers.UNIT, moved, command.format(transfers.RATE))
-    for name, link in product(names, site.system.links):  # where several days have it
+    yield from _links(site, of_year, names, command)
+
+
+def _links(
+    site: Site, of_year: Sequence[Sample], names: Sequence[str], command: str
+) -> Iterator[Mesh]:
+    """Each metric over each link, where several days have it."""
+    for name, link in product(names, site.system.links):
         here = [s for s in of_year if of_pairs(s) and link_of(s) in ("", link)]
         pairs = matrix.by_day(site, here, name)
         several = len({day for days in pairs.values() for day in days}) > 1

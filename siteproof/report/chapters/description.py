@@ -207,15 +207,16 @@ def _of_hosts(title: str, fields: Fields, names: Collection[str]) -> Table:
     for place, name in enumerate(names):
         counts = Counter(own.get(name, "") for own in fields.values())
         most, number = counts.most_common(1)[0]
-        cells = [of[place] for of, _ in columns[:MAX_COLUMNS]]
-        if 2 * number > len(fields):
-            cells = [
-                one if one == most else Marked([(f"{DIFFERS} {one or 'not there'}", "warn")])
-                for one in cells
-            ]
-        rows.append((name, *cells))
+        known = most if 2 * number > len(fields) else None
+        rows.append((name, *(_cell(of[place], known) for of, _ in columns[:MAX_COLUMNS])))
     left = sum(len(hosts) for _, hosts in columns[MAX_COLUMNS:])
     note = f"{count(left, 'host')} in other columns not shown." if left else ""
     heads = ("parameter", *(some_nodes(hosts) for _, hosts in columns[:MAX_COLUMNS]))
     whole, command = f"{title} ({DIFFERS}: not as on most)", "siteproof describe --all"
     return Table(heads, rows, note, title=whole, most=MAX_PARAMETERS, command=command)
+
+
+def _cell(value: str, most: str | None) -> str:
+    if most is None or value == most:
+        return value
+    return Marked([(f"{DIFFERS} {value or 'not there'}", "warn")])

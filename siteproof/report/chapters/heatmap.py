@@ -74,8 +74,8 @@ class Cells:
     @property
     def worst(self) -> list[int]:
         """Those of them that were not always typical."""
-        odd = np.any(~np.isin(self.kinds, (drawn.TYPICAL, drawn.MISSING)), axis=1)
-        return [n for n in self.ranked if odd[n]]
+        unlike = np.any(~np.isin(self.kinds, (drawn.TYPICAL, drawn.MISSING)), axis=1)
+        return [n for n in self.ranked if unlike[n]]
 
 
 def chapter(material: Material) -> Section | None:

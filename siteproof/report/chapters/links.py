@@ -98,12 +98,16 @@ def _key(site: Site, sample: Sample) -> Conditions | None:
     if link is None or not metric.headline or LINK not in metric.conditions:
         return None
     pattern = {"pattern": link.pattern} if link.pattern == "together" else {}
-    measured_under = {  # that another link can have, too
+    return dims | _measured_under(sample) | pattern
+
+
+def _measured_under(sample: Sample) -> Conditions:
+    """The conditions of a measured value that another link can have, too."""
+    return {
         name: text
         for name, text in series.deciding(sample.conditions).items()
         if name not in (*PLACES, *OF_A_JOB) and (name == MTU or not series.of_the_machine(name))
     }
-    return dims | measured_under | pattern
 
 
 def _quantities(site: Site, samples: Iterable[Sample]) -> list[Quantity]:

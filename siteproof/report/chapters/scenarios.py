@@ -74,14 +74,19 @@ def _by_size(site: Site, found: Sequence[Sample]) -> Iterator[Figure]:
         # 2 tasks before 16
         samples.sort(key=lambda s: [(len(text), text) for text in _rest(site, s).values()])
         for name, of_name in _by_scenario(site, samples).items():
-            at_size = grouped(
-                (int({**s.conditions, **s.dims}[SIZE]), promised.converted(s.number, s.unit, unit))
-                for s in of_name
-            )
-            curves[name] = {at: median(values) for at, values in sorted(at_size.items())}
+            curves[name] = _curve(of_name, unit)
         sizes = sorted({at for curve in curves.values() for at in curve})
         if len(sizes) > 1:
             yield _curves(metric, unit, site.catalogue[metric].better == "lower", curves, sizes)
+
+
+def _curve(samples: Sequence[Sample], unit: str) -> dict[int, float]:
+    """The median at each size."""
+    at_size = grouped((int({**s.conditions, **s.dims}[SIZE]), s) for s in samples)
+    return {
+        at: median(promised.converted(s.number, s.unit, unit) for s in here)
+        for at, here in sorted(at_size.items())
+    }
 
 
 def _curves(metric: str, unit: str, is_time: bool, curves: Curves, sizes: Sequence[int]) -> Figure:

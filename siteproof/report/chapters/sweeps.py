@@ -58,22 +58,27 @@ def chapter(material: Material) -> Section | None:
         ]
         reports += [report for _, report in named]
         figures += _drawn(named, seen)
-        headlines += [
-            f"{name}, {label}: {text}"
-            for label, report in named
-            for text in sweep_results.headlines(report)
-        ]
+        headlines += _headlines(name, named)
     published = list(_landmarks(material))
     if not figures and not published:
         return None
     points += [f"Not drawn: {figure.title}" for figure in figures[MAX_FIGURES:]]
     shown = [*figures[:MAX_FIGURES], *published]
-    lead = "No sweep of this system was run; what others have published of one is drawn."
-    if reports:
-        names = few(list(dict.fromkeys(report.run.name for report in reports)), MAX_NAMES)
-        runs_drawn = count(len({id(report.run) for report in reports}), "run")
-        lead = f"{runs_drawn} of sweeps of this system ({names})."
-    return Section("sweeps", "Sweeps", lead, figures=shown, points=[*headlines, *points])
+    return Section("sweeps", "Sweeps", _lead(reports), figures=shown, points=[*headlines, *points])
+
+
+def _headlines(name: str, named: Named) -> Iterator[str]:
+    """What the runs of a sweep found, each with its name."""
+    for label, report in named:
+        yield from (f"{name}, {label}: {text}" for text in sweep_results.headlines(report))
+
+
+def _lead(reports: Sequence[SweepReport]) -> str:
+    if not reports:
+        return "No sweep of this system was run; what others have published of one is drawn."
+    names = few(list(dict.fromkeys(report.run.name for report in reports)), MAX_NAMES)
+    runs_drawn = count(len({id(report.run) for report in reports}), "run")
+    return f"{runs_drawn} of sweeps of this system ({names})."
 
 
 def _landmarks(material: Material) -> Iterator[Figure]:

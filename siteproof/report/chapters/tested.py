@@ -174,17 +174,20 @@ def _storage(samples: Sequence[Sample], origin: str) -> Iterator[Table]:
     found = grouped((_benchmark(s), s) for s in good if _way(s))
     order = sorted(found.items(), key=lambda item: item[1][0].header.time)
     landmarks = [s for s in good if _OF_WAY.fullmatch(s.metric) and statistic(s) == LANDMARK]
-    of_check = grouped(((s.header.session, s.header.check), _landmark(s)) for s in landmarks)
-    rows = []
-    for key, of_test in order:
-        ways, head = grouped((_way(s), s) for s in of_test), of_test[0].header
-        both = [_value(ways[way]) if way in ways else "-" for way in ("read", "write")]
-        name = ", ".join(str(part) for part in (head.check, head.campaign, *key[3:]) if part)
-        note = _note(of_test, *of_check.get((head.session, head.check), ()))
-        rows.append((name, *both, _program(of_test), when(of_test[0]), note))
+    of_check: dict[Key, list[str]] = grouped(
+        ((s.header.session, s.header.check), _landmark(s)) for s in landmarks
+    )
+    rows = [_storage_row(key, own, of_check.get(key[:2], ())) for key, own in order]
     if rows:
         title = f"Storage, {origin}"
         yield Table(STORAGE, rows, numeric=STORAGE[1:3], title=title, most=MAX_ROWS)
+
+
+def _storage_row(key: Key, of_test: Sequence[Sample], marks: Iterable[str]) -> tuple[str, ...]:
+    ways, head = grouped((_way(s), s) for s in of_test), of_test[0].header
+    both = [_value(ways[way]) if way in ways else "-" for way in ("read", "write")]
+    name = ", ".join(str(part) for part in (head.check, head.campaign, *key[3:]) if part)
+    return name, *both, _program(of_test), when(of_test[0]), _note(of_test, *marks)
 
 
 def _way(sample: Sample) -> str:
@@ -214,15 +217,17 @@ def _applications(samples: Sequence[Sample], origin: str) -> Iterator[Table]:
     good = [s for s in samples if s.status == "ok" and APPLICATION in _all(s) and not of_sweep(s)]
     found = grouped(((s.header.session, _all(s)[APPLICATION]), s) for s in good)
     metrics = list(dict.fromkeys(s.metric for s in good))
-    rows = []
-    for (_, name), own in found.items():
-        values = grouped((s.metric, s) for s in own)
-        cells = [_value(values[metric]) if metric in values else "-" for metric in metrics]
-        rows.append((name, *cells, when(own[0]), _note(own)))
+    rows = [_application_row(name, own, metrics) for (_, name), own in found.items()]
     if rows:
         heads = [metric.partition(".")[2].replace("_", " ") for metric in metrics]
         columns = (APPLICATION, *heads, "date", "note")
         yield Table(columns, rows, numeric=heads, title=f"Applications, {origin}", most=MAX_ROWS)
+
+
+def _application_row(name: str, own: Sequence[Sample], metrics: Sequence[str]) -> tuple[str, ...]:
+    values = grouped((s.metric, s) for s in own)
+    cells = [_value(values[metric]) if metric in values else "-" for metric in metrics]
+    return name, *cells, when(own[0]), _note(own)
 
 
 def _all(sample: Sample) -> dict[str, str]:

@@ -113,6 +113,8 @@ def of_fleet(
         for (node, text), marker in zip(named.items(), MARKERS, strict=False):
             at = values[node]
             place.plot(at, 0, marker, color=COLOURS[1], ms=6, clip_on=False, label=text)
+        if not known:
+            place.text(0.5, 0.5, "no value", transform=place.transAxes, ha="center", color=SOFT)
 
     return style.svg(title, FLEET, fill)
 

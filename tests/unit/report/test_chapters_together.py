@@ -81,7 +81,9 @@ def test_of_a_program_over_nodes_the_speed_is_a_curve_and_its_time_is_none(made)
 
 
 def test_each_line_on_a_sweep_names_its_run(made):
-    assert [point[: point.index(": ")] for point in sweeps.chapter(made).points][0].endswith("flow, here")
+    assert [point[: point.index(": ")] for point in sweeps.chapter(made).points][0].endswith(
+        "flow, here"
+    )
 
 
 def test_no_row_of_an_application_is_a_median_over_numbers_of_nodes(made):
