@@ -115,7 +115,8 @@ def test_it_says_which_nodes_stay_out_and_why(winter):
 
 def test_it_says_what_got_worse_since_the_last_time(winter):
     answer = winter[0].lead("changes")
-    assert answer.startswith("Compared with campaign spring of 2025-11-26 02:15 UTC: none")
+    assert answer.startswith("Compared with campaign spring of 2025-11-26 02:15 UTC: ")
+    assert "worse for the whole fleet: 0 of" in answer
     assert " single nodes fell in 1. " in answer
     assert re.search(r"Stream\.triad.* n003 -1[123]\.\d %", winter[0].text)
     assert "kernel: 6.1.0-12 \N{RIGHTWARDS ARROW} 6.1.0-99" in winter[0].text
@@ -264,7 +265,7 @@ def test_a_figure_that_the_whole_fleet_lost_is_told_with_its_size(tmp_path, monk
     built, found = made()
     page = Page(html.page(built, found.now))
     answer = page.lead("changes")
-    assert "1 of 3 metrics is worse for the whole fleet" in answer
+    assert "worse for the whole fleet: 1 of 3 metrics" in answer
     assert "1 change for the worse is open" in answer
     worse = next(s for s in built.sections if s.name == "changes").tables[0].rows[0]
     assert (*worse[:3], worse[7]) == ("worse", "Hpl.gflops", "compute", "16")
