@@ -266,7 +266,7 @@ def test_a_figure_that_the_whole_fleet_lost_is_told_with_its_size(tmp_path, monk
     page = Page(html.page(built, found.now))
     answer = page.lead("changes")
     assert "worse for the whole fleet: 1 of 3 metrics" in answer
-    assert "1 change for the worse is open" in answer
+    assert "1 open change for the worse" in answer
     worse = next(s for s in built.sections if s.name == "changes").tables[0].rows[0]
     assert (*worse[:3], worse[7]) == ("worse", "Hpl.gflops", "compute", "16")
 
