@@ -74,9 +74,9 @@ def refusal(criterion: Criterion | Baseline, sample: Sample) -> Finding | None:
         return _refusal(criterion, sample)
     # It is that of all such samples of the job; the header is kept, so that no other gets its id.
     key = (id(sample.header), sample.metric, sample.status)
-    if key not in criterion.refusals:
-        criterion.refusals[key] = (sample.header, _refusal(criterion, sample))
-    known: Finding | None = criterion.refusals[key][1]
+    if key not in criterion.kept:
+        criterion.kept[key] = (sample.header, _refusal(criterion, sample))
+    known: Finding | None = criterion.kept[key][1]
     return known
 
 

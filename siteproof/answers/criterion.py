@@ -32,17 +32,26 @@ from siteproof.answers.attempts import (
     why_not,
 )
 from siteproof.answers.expected import Excuses
+from siteproof.errors import UserError
 from siteproof.record import finding, pair_units
 from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Finding, Kind, note
 from siteproof.record.pair_units import FROM, TO, Point
-from siteproof.record.samples import INTERRUPTED, NODE_LOST, PUBLISHED, TOOL_MISSING, Sample
+from siteproof.record.samples import (
+    INTERRUPTED,
+    NODE_LOST,
+    PUBLISHED,
+    TOOL_MISSING,
+    Sample,
+    expected_nodes,
+)
 from siteproof.record.series import settings as settings_of
 from siteproof.record.severity import RANKS, UNDECIDED, WRONG, Verdict, most_severe, of_status
 from siteproof.sites import Baseline, Criterion, Hardware, Waiver
 from siteproof.sites.promise import SUM
-from siteproof.units import UNITS, convert
+from siteproof.units import UNITS, Limit, convert
 
+Limits = tuple[Limit | None, Limit | None]
 TOGETHER: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {  # by the scope
     "median": lambda values: Fraction(median(values)),
     "mean": lambda values: sum(values, Fraction(0)) / len(values),
@@ -52,7 +61,7 @@ TOGETHER: Mapping[str, Callable[[Sequence[Fraction]], Fraction]] = {  # by the s
 
 @dataclass(frozen=True)
 class NodeVerdict:
-    """One node and one criterion. value: in the metric's unit; rounded: in the bound's.
+    """One node and one criterion. value: in its sample's unit. facts: with which it was judged.
 
     findings: why the verdict is what it is. unwaived: what it were without the waiver. too_old: it
     was answered, and that does not count any more. interrupted: a newer session that was
@@ -67,7 +76,7 @@ class NodeVerdict:
     findings: tuple[Finding, ...] = ()
     sample: Sample | None = None
     value: Fraction | None = None
-    rounded: Fraction | None = None
+    facts: Hardware | None = None
     by_rounding: bool = False
     waived: bool = False
     unwaived: Verdict | None = None
@@ -76,6 +85,12 @@ class NodeVerdict:
     points: Sequence[NodeVerdict] = ()
     trials: tuple[Sample, ...] = ()
     members: tuple[NodeVerdict, ...] = ()
+
+    def rounded(self, criterion: Criterion) -> Fraction | None:
+        """The value as it is compared: in the bound's unit, rounded. None: it was not judged."""
+        if self.facts is None or self.value is None or self.sample is None:
+            return None
+        return criterion.rounded(self.value, self.sample.unit, self.facts)
 
     @property
     def point(self) -> str:
@@ -182,13 +197,15 @@ def judge(
         _with_bound(name, n, criterion, explain)
         for n in units(criterion, samples, expected, baselines, fresh)
     ]
-    found = [_lacking_input(n, lacks or {}) for n in found]
+    if lacks:
+        found = [_lacking_input(n, lacks) for n in found]
     result = _judge_all(name, criterion, expected, found, baselines or {}, waived or {})
     result = _with_published(result, samples, expected)
-    attempts = attempts_at(samples, criterion) if criterion.not_here else {}
-    outdated = {n.node for n in found if n.too_old}
-    tried = [s for unit in expected if unit not in outdated for s in of_unit(unit, attempts)]
-    return _with_age(not_here(result, tried), found, fresh)
+    if criterion.not_here:
+        attempts = attempts_at(samples, criterion)
+        current = expected.keys() - {n.node for n in found if n.too_old}
+        result = not_here(result, [s for unit in current for s in of_unit(unit, attempts)])
+    return _with_age(result, found, fresh)
 
 
 def units(
@@ -200,19 +217,80 @@ def units(
 ) -> list[NodeVerdict]:
     """The verdict on each expected node or unit by itself, in their order."""
     attempts = attempts_at(samples, criterion)
+    alone = _Alone(criterion, fresh)
     found = []
     for node, facts in expected.items():
         own_baselines = (baselines or {}).get(node, ())
-        each = [
-            _too_old(criterion, _noted(criterion, one, own), fresh)
-            for own in apart(criterion, attempts_on(node, attempts))
-            for one in _judge_points(criterion, node, facts, own, own_baselines)
-        ]
-        each = _all_or_none_skip(each)
+        tried = attempts_on(node, attempts)
+        if alone.decides(tried):
+            each = [alone.judged(node, facts, tried[0], own_baselines)]
+        else:
+            each = _judge_tried(criterion, node, facts, tried, own_baselines, fresh)
         if fresh and fresh.settings and own_baselines:
             each = [_undecided(criterion, one, own_baselines, fresh.settings) for one in each]
         found.append(_worst_point(criterion, each))
     return found
+
+
+def _judge_tried(
+    criterion: Criterion,
+    unit: str,
+    facts: Hardware,
+    tried: Sequence[Sample],
+    baselines: Sequence[Baseline],
+    fresh: Freshness | None,
+) -> list[NodeVerdict]:
+    """The verdicts on a unit, at each of its points."""
+    each = [
+        _too_old(criterion, _noted(criterion, one, own), fresh)
+        for own in apart(criterion, tried)
+        for one in _judge_points(criterion, unit, facts, own, baselines)
+    ]
+    return _all_or_none_skip(each)
+
+
+class _Alone:
+    """The units of which one value is all that was tried, as of nearly all nodes of a fleet.
+
+    Whether such a value answers, and whether it is too old, is found once for a job: only its
+    rounding and its comparison with the bounds are its own.
+    """
+
+    def __init__(self, criterion: Criterion, fresh: Freshness | None) -> None:
+        self._criterion, self._fresh = criterion, fresh
+        self._answers: dict[int, bool] = {}  # by the header's id: the attempts keep each header
+        self._counts: dict[tuple[int, Verdict], bool] = {}
+
+    def decides(self, attempts: Sequence[Sample]) -> bool:
+        """Whether that is so, and it answers by itself."""
+        if len(attempts) != 1:
+            return False
+        sample, criterion = attempts[0], self._criterion
+        if sample.dims or sample.own_conditions or not isinstance(sample.value, Decimal):
+            return False
+        job = id(sample.header)
+        if job not in self._answers:
+            self._answers[job] = (
+                (criterion.trials or 1) == 1
+                and apart(criterion, attempts) == [attempts]
+                and why_not(criterion, sample) is None
+            )
+        return self._answers[job]
+
+    def judged(
+        self, unit: str, facts: Hardware, sample: Sample, baselines: Sequence[Baseline]
+    ) -> NodeVerdict:
+        """The verdict on such a unit."""
+        result = _judge_trials(self._criterion, unit, facts, [sample], baselines)
+        if self._fresh is None:
+            return result
+        job = id(sample.header), result.verdict
+        if job not in self._counts:  # of all nodes of the job: what changed on none of them
+            why = self._fresh.too_old(self._criterion, sample, result.verdict)
+            self._counts[job] = why is None
+        if self._counts[job] and sample.node in expected_nodes(sample.header.expected):
+            return result
+        return _too_old(self._criterion, result, self._fresh)
 
 
 def _worst_point(criterion: Criterion, each: Sequence[NodeVerdict]) -> NodeVerdict:
@@ -343,7 +421,9 @@ def _with_age(
     """The verdict with the age of its oldest answer."""
     if fresh is None:
         return result
-    ages = [fresh.age(node.sample) for node in nodes if node.sample]
+    samples = (node.sample for node in nodes if node.sample)
+    of_jobs = {(id(one.header), PUBLISHED in one.own_conditions): one for one in samples}
+    ages = map(fresh.age, of_jobs.values())
     age = max((one for one in ages if one is not None), default=None)
     if age is None:
         return result
@@ -432,9 +512,7 @@ def _published_node(
     why, misses = published.judged(criterion, sample, [facts])
     if not (misses and published.own(criterion, sample)):
         return replace(node, findings=(why,))
-    value = Fraction(sample.number)
-    rounded = criterion.rounded(value, sample.unit, facts)
-    return NodeVerdict(node.node, Verdict.FAIL, (why,), sample, value, rounded)
+    return NodeVerdict(node.node, Verdict.FAIL, (why,), sample, Fraction(sample.number), facts)
 
 
 def _waive(node: NodeVerdict, waivers: Excuses) -> NodeVerdict:
@@ -571,9 +649,8 @@ def _judge_value(
     trials: tuple[Sample, ...] = (),
 ) -> NodeVerdict:
     """One value, of a node or of all of them, against the criterion and then its baselines."""
-    rounded = criterion.rounded(value, sample.unit, facts)
-    if not criterion.met_by(rounded):
-        return NodeVerdict(name, Verdict.FAIL, (), sample, value, rounded, trials=trials)
+    if not within(value, _limits(criterion, sample.unit, facts)):
+        return NodeVerdict(name, Verdict.FAIL, (), sample, value, facts, trials=trials)
     verdict = Verdict.PASS
     why: tuple[Finding, ...] = ()
     for baseline in baselines:
@@ -583,7 +660,29 @@ def _judge_value(
     by_rounding = criterion.step is not None and not published.meets_raw(
         criterion, value, sample.unit, facts
     )
-    return NodeVerdict(name, verdict, why, sample, value, rounded, by_rounding, trials=trials)
+    return NodeVerdict(name, verdict, why, sample, value, facts, by_rounding, trials=trials)
+
+
+def _limits(criterion: Criterion, unit: str, facts: Hardware) -> Limits:
+    """The lowest and the highest value of this unit that meet the bound once they are rounded.
+
+    They are the same for a whole fleet, so that no value of it has to be rounded. Raises UserError.
+    """
+    if criterion.bound is None:
+        raise UserError(criterion.metric, f"{criterion.kind} has no bound that is a number")
+    key = unit, facts if criterion.bound.fact else None
+    if key not in criterion.kept:
+        criterion.kept[key] = criterion.limits(unit, facts)
+    found: Limits = criterion.kept[key]
+    return found
+
+
+def within(value: Fraction, limits: Limits) -> bool:
+    """Whether a value before any rounding is within both limits; None is open."""
+    low, high = limits
+    return (low is None or value > low.value or (low.inclusive and value == low.value)) and (
+        high is None or value < high.value or (high.inclusive and value == high.value)
+    )
 
 
 def _at_each_point(

@@ -33,6 +33,8 @@ OTHERS = 3  # so many others at least show what is typical
 BURSTS = ("RdmaWrite.bandwidth_peak",)  # a card takes for a moment more than the link carries
 Limit = tuple[Fraction, Quantity, str]  # how many times which figure, and what it is of
 Run = tuple[str, int, Point]  # of a job: node, trial, point
+Place = tuple[str, Point]  # link and point
+Speeds = Sequence[tuple[Sample, float]]
 
 
 def sessions_of(site: Site) -> Sessions:
@@ -45,7 +47,8 @@ def checked(site: Site, found: list[Sample]) -> list[Sample]:
     wrong: dict[Run, str] = {}
     for alike in _alike(site, found):
         metric = site.catalogue[alike[0].metric]
-        for sample, why in (*_above(site, metric, alike), *_beyond(metric, alike)):
+        each = list(zip(alike, (_speed(metric, sample) for sample in alike), strict=True))
+        for sample, why in (*_above(site, metric, each), *_beyond(metric, each)):
             value = f"{sample.metric.partition('.')[2]} {sample.value} {sample.unit}"
             wrong.setdefault(_run(sample), f"{value} cannot be right ({why})")
     if not wrong:
@@ -70,16 +73,24 @@ def _alike(site: Site, found: Iterable[Sample]) -> Iterable[list[Sample]]:
     measured = [s for s in found if s.status == "ok" and s.header.mode != PUBLISHED]
     there = {(sample.metric, sample.unit) for sample in measured}
     speeds = {one for one in there if _is_speed(site.catalogue.get(one[0]), one[1])}
+    plain: dict[int, Place] = {}  # by the header's id: all that a job measured without dimensions
     groups = grouped(
-        ((s.metric, site.role_of(s.node), _link_of(s), point(s, PEER, *OF_GPU)), s)
+        ((s.metric, site.role_of(s.node), _place(s, plain)), s)
         for s in measured
         if (s.metric, s.unit) in speeds
     )
-    return [alike for (_, role, *_), alike in groups.items() if role is not None]
+    return [alike for (_, role, _), alike in groups.items() if role is not None]
 
 
-def _link_of(sample: Sample) -> str:
-    return link_of(sample) if of_pairs(sample) else ""
+def _place(sample: Sample, plain: dict[int, Place]) -> Place:
+    """The link and the point of a sample. plain: those that are known of samples without any."""
+    if sample.dims:
+        link = link_of(sample) if of_pairs(sample) else ""
+        return link, point(sample, PEER, *OF_GPU)
+    job = id(sample.header)
+    if job not in plain:
+        plain[job] = "", point(sample)
+    return plain[job]
 
 
 def _is_speed(metric: Metric | None, unit: str) -> bool:
@@ -89,15 +100,15 @@ def _is_speed(metric: Metric | None, unit: str) -> bool:
     return units.UNITS.get(unit, ("",))[0] == units.kind(metric.unit)
 
 
-def _above(site: Site, metric: Metric, alike: Sequence[Sample]) -> Iterator[tuple[Sample, str]]:
+def _above(site: Site, metric: Metric, alike: Speeds) -> Iterator[tuple[Sample, str]]:
     """The values above what the link, or the hardware of their nodes, can do."""
-    limit = _limit(site, alike[0]) if metric.better == "higher" else None
+    limit = _limit(site, alike[0][0]) if metric.better == "higher" else None
     if limit is None:
         return
     times, stated, what = limit
     most = float(times * stated.to(metric.unit))
-    for sample in alike:
-        if _in_unit(metric, sample.unit, sample.number) > most:
+    for sample, speed in alike:
+        if speed > most:
             yield sample, f"{float(times):.3g} x {what} {stated} = {most:.4g} {metric.unit}"
 
 
@@ -140,14 +151,16 @@ def _clocks(hardware: Hardware) -> Fraction:
     return TOLERANCE * clock.to("Hz") / base.to("Hz") if clock and base else CLOCKS
 
 
-def _beyond(metric: Metric, alike: Sequence[Sample]) -> Iterator[tuple[Sample, str]]:
+def _beyond(metric: Metric, alike: Speeds) -> Iterator[tuple[Sample, str]]:
     """The values that are far better than the median."""
-    count = len({(sample.node, sample.dims.get(PEER)) for sample in alike})
+    speeds = [speed for _, speed in alike]
+    if max(speeds) <= FACTOR * min(speeds):
+        return  # as nearly always, of thousands of nodes
+    count = len({(sample.node, sample.dims.get(PEER)) for sample, _ in alike})
     if count <= OTHERS:
         return
-    speeds = [_speed(metric, sample) for sample in alike]
     typical = median_low(speeds)
-    for sample, speed in zip(alike, speeds, strict=True):
+    for sample, speed in alike:
         if speed > FACTOR * typical > 0:
             value = typical if metric.better == "higher" else 1 / typical
             what = f"more than {FACTOR} times better than the median of {count}"

@@ -17,7 +17,7 @@ from siteproof.export.answer_model import Answer, Time, same
 from siteproof.record.finding import Finding
 from siteproof.record.samples import Sample
 from siteproof.record.severity import Verdict
-from siteproof.sites import Bound
+from siteproof.sites import Bound, Criterion
 from siteproof.units import Limit
 from siteproof.verdict.judgement import Judgement
 from siteproof.verdict.tally import Standing, Tally
@@ -391,9 +391,9 @@ def nodes_exit_code(found: Iterable[NodeReport]) -> ExitCode:
 
 def common(samples: Iterable[Sample]) -> dict[str, str]:
     """The conditions that all of these samples were measured under."""
+    alike = {(id(s.header), tuple(s.own_conditions.items())): s.conditions for s in samples}
     found: dict[str, str] | None = None
-    for sample in samples:
-        own = sample.conditions
+    for own in alike.values():
         found = own if found is None else {k: v for k, v in found.items() if own.get(k) == v}
     return found or {}
 
@@ -415,7 +415,7 @@ def criterion(judged: Judgement, result: CriterionVerdict) -> CriterionAnswer:
         **same(result, "id", "verdict", "findings", "excused", "by_rounding", "oldest"),
         **same(required, "metric", "description", "phase", "subject", "scope", "links", "kind"),
         over=required.over,
-        members=tuple(_unit(one, shared) for one in members),
+        members=tuple(_unit(required, one, shared) for one in members),
         why=why(result),
         bound=bound(judged, result),
         limit=_limit(limit) if limit else None,
@@ -440,7 +440,7 @@ def criterion(judged: Judgement, result: CriterionVerdict) -> CriterionAnswer:
         nodes_expected=result.units,
         age=None if result.age is None else int(result.age.total_seconds()),
         conditions=shared,
-        nodes=[_unit(one, shared) for one in result.nodes],
+        nodes=[_unit(required, one, shared) for one in result.nodes],
     )
 
 
@@ -448,9 +448,9 @@ def _limit(bound: Bound) -> BoundValue:
     return BoundValue(str(bound.quantity.value), bound.quantity.unit, bound.fact)
 
 
-def _unit(result: NodeVerdict, shared: Mapping[str, str]) -> UnitAnswer:
+def _unit(required: Criterion, result: NodeVerdict, shared: Mapping[str, str]) -> UnitAnswer:
     """A unit: where, when and how it was measured, without the conditions that all share."""
-    sample, value = result.sample, result.value
+    sample, value, rounded = result.sample, result.value, result.rounded(required)
     conditions = sample.conditions.items() if sample else ()
     return UnitAnswer(
         **same(result, "node", "verdict", "findings", "by_rounding", "waived"),
@@ -459,7 +459,7 @@ def _unit(result: NodeVerdict, shared: Mapping[str, str]) -> UnitAnswer:
         value=None if value is None else digits(result),
         number=value,
         unit=(sample.unit or None) if sample else None,
-        rounded=None if result.rounded is None else number(result.rounded, 12),
+        rounded=None if rounded is None else number(rounded, 12),
         status=sample.status if sample else None,
         dims=sample.dims if sample else {},
         conditions={key: text for key, text in conditions if shared.get(key) != text},

@@ -253,8 +253,8 @@ class Promise(Model):
         return {}
 
     @cached_property
-    def refusals(self) -> dict[object, tuple[Any, Any]]:
-        """Which samples cannot answer it, and why: kept by siteproof.answers, as many are alike."""
+    def kept(self) -> dict[object, tuple[Any, Any]]:
+        """What siteproof.answers has found of it that many samples share: refusals, and limits."""
         return {}
 
     def rounded(self, value: Number, unit: str, facts: Hardware | None = None) -> Fraction:

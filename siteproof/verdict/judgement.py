@@ -174,7 +174,7 @@ class Judgement:
             (unit, result.criterion.metric.partition(".")[0])
             for result in self.verdicts
             for unit in result.nodes
-            if not result.excused
+            if not (result.excused or unit.verdict is Verdict.PASS)
         ]
         decided = {
             (pair_units.node_of(unit.node), check, unit.sample.header.job_order, unit.sample.status)

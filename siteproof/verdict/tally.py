@@ -17,7 +17,7 @@ from functools import cached_property
 from siteproof import units
 from siteproof.answers import expected
 from siteproof.answers.attempts import MIDDLES
-from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
+from siteproof.answers.criterion import CriterionVerdict, Limits, NodeVerdict, within
 from siteproof.record.severity import Verdict
 from siteproof.sites import Criterion, Hardware, Site
 from siteproof.units import Limit, round_to
@@ -146,7 +146,7 @@ class Tally:
         return Fraction(self.criterion.bound_value(self.facts).value)
 
     @cached_property
-    def limits(self) -> tuple[Limit | None, Limit | None]:
+    def limits(self) -> Limits:
         """The lowest and the highest value that pass, before any rounding; None: open."""
         if self.shared:
             return self.criterion.limits_as_written
@@ -169,10 +169,7 @@ class Tally:
 
     def passes(self, value: Fraction) -> bool:
         """Whether a value before any rounding is within the limits."""
-        low, high = self.limits
-        return (low is None or _within(value, low, 1)) and (
-            high is None or _within(value, high, -1)
-        )
+        return within(value, self.limits)
 
     @cached_property
     def places(self) -> int:
@@ -217,11 +214,6 @@ def decimal(value: Fraction, places: int) -> str:
     places = max(places, 0)
     digits = int(rounded(value, places) * 10**places)
     return f"{Decimal(digits).scaleb(-places):f}"
-
-
-def _within(value: Fraction, limit: Limit, sign: int) -> bool:
-    gap = sign * (value - limit.value)
-    return gap > 0 or limit.inclusive and gap == 0
 
 
 def of_all(site: Site, results: Sequence[CriterionVerdict]) -> list[Tally]:

@@ -74,8 +74,8 @@ def value(result: NodeVerdict, criterion: Any) -> str:
         return "-"
     text = _with_unit(result, criterion)
     rounds = criterion.bound and (criterion.step or criterion.bound.fact)
-    if result.rounded is not None and rounds:
-        text += f" -> {with_unit(number(result.rounded), criterion.bound.quantity.unit)}"
+    if rounds and (rounded := result.rounded(criterion)) is not None:
+        text += f" -> {with_unit(number(rounded), criterion.bound.quantity.unit)}"
     text += f" at {result.point}" if result.point else ""
     program = result.sample.conditions.get("program", PROC)
     return f"{text} by {program}" if program != PROC else text

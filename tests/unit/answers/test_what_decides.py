@@ -4,15 +4,18 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
+from random_cases import sources
 from test_waivers import HEAD, NODES, WAIVED, of, sample, verdict
 
 from siteproof.answers import age, published_values
+from siteproof.answers import criterion as rule
 from siteproof.answers.criterion import judge, middle_trial
 from siteproof.record.clocks import Ages
 from siteproof.record.comparable_settings import Settings
 from siteproof.record.finding import Kind
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.record.severity import Verdict
+from siteproof.record.updates import Updates
 from siteproof.sites import Baseline, Criterion, Expected, Hardware
 from siteproof.sites.published_csv import LESS, MORE, STATED
 from siteproof.units import round_to
@@ -321,3 +324,58 @@ def test_what_is_published_has_no_age():
 def test_zero_and_negative_values_round_like_positive_ones():
     for value, rounded in (("0", 0), ("-1.6", -2), ("1.6", 2)):
         assert round_to(Fraction(value), 1) == rounded
+
+
+# ---- one value of a node alone, which is judged in its group
+
+
+BOUNDS = (
+    {"at_least": "65 GB/s"},
+    {"at_least": "65 GB/s", "rounding": "nearest 2 GB/s"},
+    {"at_least": None, "at_most": "66500 MB/s", "rounding": "nearest 5 GB/s", "ties": "even"},
+    {"at_least": None, "equals": "66 GB/s", "rounding": "nearest 1 GB/s"},
+    {"at_least": "50 % of memory_bandwidth", "rounding": "nearest 1 %"},
+)
+
+
+def of_chance(chance, number):
+    """A job: other kernels, file systems, modes, and nodes that it does not name."""
+    conditions = chance.choice(({}, {}, {"file_system": "scratch"}, {"program": "other"}))
+    return head(
+        f"s{number}",
+        f"2026-11-{20 + number}T00:00:00+00:00",
+        mode=chance.choice(("acceptance", "maintenance", "quick")),
+        expected=chance.choice(("n[1-9]", "n[1-5]", "")),
+        conditions={"program": "stream", **conditions},
+        provenance={"kernel": chance.choice("ab"), "processor": chance.choice("xxxy")},
+    )
+
+
+def test_a_value_alone_is_judged_as_by_the_whole_rule_and_by_its_rounding(monkeypatch, tmp_path):
+    facts = [Hardware(memory_bandwidth=f"{size} GB/s") for size in (130, 135)]
+    for chance in sources("values alone", 150):
+        own = criterion(
+            **chance.choice(BOUNDS),
+            programs=chance.choice(([], ["stream"])),
+            trials=chance.choice((None, None, 1, 2)),
+            max_age=chance.choice(("none", "5d", "30d")),
+        )
+        heads = [of_chance(chance, number) for number in (1, 2, 3)]
+        found = []
+        for node in (f"n{number}" for number in range(1, 10)):
+            for job in chance.sample(heads, chance.choice((0, 1, 1, 1, 1, 2))):
+                value = Decimal(chance.randrange(640, 690)).scaleb(-1)
+                keys = chance.choice(({}, {}, {}, {"dims": {"threads": "1"}}))
+                found.append(Sample(job, node, "Stream.triad", value, "GB/s", **keys))
+        units = {f"n{number}": chance.choice(facts) for number in range(1, 10)}
+        typical = {"n1": [usual(at_least="68 GB/s")], "n2": [usual(at_least="64 GB/s")]}
+        fresh = age.Freshness(Ages(heads, NOW), Updates(heads, tmp_path), Settings(heads, set()))
+        given = "C", own, found, units, typical, {}, fresh
+        result = judge(*given)
+        with monkeypatch.context() as patch:
+            patch.setattr(rule._Alone, "decides", lambda *_: False)
+            assert result == judge(*given)
+        for node in result.nodes:
+            if node.value is not None:
+                missed = node.verdict is Verdict.FAIL
+                assert missed is not own.met_by(node.rounded(own)), node
