@@ -118,7 +118,7 @@ def _form(kind: Any) -> Callable[[Any], Any] | None:
     if issubclass(kind, Finding):
         return _of_finding
     if is_dataclass(kind):
-        return partial(_of_fields, _keys(kind))
+        return _of_fields(kind)
     if issubclass(kind, Mapping):
         return lambda value: {str(key): plain(part) for key, part in value.items()}
     return lambda value: list(map(plain, value))
@@ -129,19 +129,36 @@ def _of_finding(why: Finding) -> dict[str, Any]:
     return {key: plain(part) for key, part in replace(why, text=text).record().items()}
 
 
-def _of_fields(keys: Sequence[tuple[str, str, object]], value: object) -> dict[str, Any]:
-    parts = ((key, getattr(value, name), default) for name, key, default in keys)
-    return {key: plain(part) for key, part, default in parts if part != default}
+def _of_fields(kind: Any) -> Callable[[Any], dict[str, Any]]:
+    """What makes JSON of each value of a dataclass; the types of its fields say what JSON has."""
+    hints, known = get_type_hints(kind, include_extras=True), fields(kind)
+    keys = {one.name: _key(one) for one in known}
+    optional = {_key(one): one.default for one in known if _optional(one)}
+    others = [_key(one) for one in known if not _is_plain(hints[one.name])]
+    return partial(_object_of, keys, optional, others)
 
 
-def _keys(kind: Any) -> list[tuple[str, str, object]]:
-    """Of each field of a dataclass its name, its key, and the value with which it is left out.
+def _object_of(
+    keys: Mapping[str, str], optional: Mapping[str, object], others: Sequence[str], value: object
+) -> dict[str, Any]:
+    found = {key: getattr(value, name) for name, key in keys.items()}
+    for key, default in optional.items():
+        if found[key] == default:
+            del found[key]
+    for key in others:
+        if found.get(key) is not None:
+            found[key] = plain(found[key])
+    return found
 
-    MISSING, which no value equals: it is never left out.
-    """
-    return [
-        (one.name, _key(one), one.default if _optional(one) else MISSING) for one in fields(kind)
-    ]
+
+def _is_plain(kind: Any) -> bool:
+    """Whether JSON has each value of a type, which is no list and no object."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _is_plain(args[0])
+    if origin in (Union, UnionType):
+        return all(map(_is_plain, args))
+    return origin is Literal or (isinstance(kind, type) and issubclass(kind, PLAIN))
 
 
 def _key(one: Field[Any]) -> str:
