@@ -11,7 +11,7 @@ from typing import Any
 class ExitCode(IntEnum):
     """What a script may rely on; 2 goes before 1, 1 before 3, 3 before 0.
 
-    siteproof.record.severity.exit_code makes it of verdicts.
+    siteproof.record.finding.exit_code makes it of verdicts.
     """
 
     PASS = 0

@@ -6,7 +6,7 @@ reframe -c sweeps/ -n IorTasks -r
 
 import reframe as rfm
 
-from siteproof.checks import sweep_tests
+from siteproof.checks import loading
 
-for _test in sweep_tests.make(__name__):
+for _test in loading.make(__name__):
     globals()[_test.__name__] = rfm.simple_test(_test)

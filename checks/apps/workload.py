@@ -17,8 +17,7 @@ from checks.apps.openfoam import OpenFoam
 from siteproof.checks import ApplicationCheck, FileSystemSweep, session
 from siteproof.checks.job import ON_NODE
 from siteproof.parsers import counters, own_program
-from siteproof.record.manifest import OfItsKind
-from siteproof.record.point import Point
+from siteproof.record.manifest import OfItsKind, Point
 from siteproof.sites import job_keys
 from siteproof.sites.system import Application
 

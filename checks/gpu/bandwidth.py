@@ -3,7 +3,7 @@
 import reframe as rfm
 
 from siteproof.checks import PerNodeCheck
-from siteproof.checks.gpus import SCRIPTS, OnGpus
+from siteproof.checks.per_node import SCRIPTS, OnGpus
 from siteproof.parsers import gpu_state, nvbandwidth
 
 

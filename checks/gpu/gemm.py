@@ -4,7 +4,7 @@ import reframe as rfm
 from reframe.core.builtins import variable
 
 from siteproof.checks import PerNodeCheck
-from siteproof.checks.gpus import SCRIPTS, OnGpus
+from siteproof.checks.per_node import SCRIPTS, OnGpus
 from siteproof.parsers import gpu_gemm, gpu_state
 
 

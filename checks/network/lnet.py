@@ -10,7 +10,7 @@ import reframe as rfm
 from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import run_after, variable
 
-from siteproof.answers import required
+from siteproof.answers import expected
 from siteproof.checks import FileSystemSweep, loading, session
 from siteproof.errors import UserError
 from siteproof.parsers import lst
@@ -47,7 +47,7 @@ class Lnet(FileSystemSweep):
     def standard_points(self) -> list[Mapping[str, str]]:
         """One client with one server, and the numbers of criteria; each in both directions."""
         site = session.current().site
-        points = required.points(site, self.planned_job()) if self.fs else []
+        points = expected.points(site, self.planned_job()) if self.fs else []
         each = [{"clients": "1", "servers": "1", **values} for values in ({}, *points)]
         return [
             {"size": str(2**20), "concurrency": "32", **values, "direction": direction}

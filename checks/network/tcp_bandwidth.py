@@ -3,7 +3,7 @@
 import reframe as rfm
 from reframe.core.builtins import run_after, variable
 
-from siteproof.answers import required
+from siteproof.answers import expected
 from siteproof.checks import PerPairCheck, loading, session
 from siteproof.checks.per_pair import ONE
 from siteproof.checks.timetable import PORTS
@@ -61,7 +61,7 @@ class TcpBandwidth(PerPairCheck):
             return sorted({1, self.streams})
         default = ["1", str(self.streams_of[self.mode])]
         site = session.current().site
-        return sorted(set(map(int, required.each(site, self.planned_job(), "streams", default))))
+        return sorted(set(map(int, expected.each(site, self.planned_job(), "streams", default))))
 
     def settings(self) -> dict[str, str]:
         """For how long, with how many streams, and by which program."""

@@ -3,7 +3,7 @@
 import reframe as rfm
 from reframe.core.builtins import variable
 
-from siteproof.checks.udp import FILL, WINDOW, UdpCheck, UdpRun
+from siteproof.checks.per_pair import FILL, WINDOW, UdpCheck, UdpRun
 from siteproof.sites.catalogue import MODES
 
 

@@ -4,7 +4,7 @@ import reframe as rfm
 from reframe.core.builtins import variable
 
 from siteproof.checks import loading
-from siteproof.checks.udp import POWER, UdpCheck, UdpRun
+from siteproof.checks.per_pair import POWER, UdpCheck, UdpRun
 from siteproof.collect.derive.network import REQUESTED_MBPS
 from siteproof.errors import UserError
 

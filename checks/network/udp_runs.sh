@@ -1,6 +1,6 @@
 # shellcheck shell=sh
 # UDP from this client to the server and back, by nuttcp or iperf3.
-# RUNS, one a line (siteproof/checks/udp.py): KIND SECONDS DATAGRAM MBPS BURST WINDOW, until_loss or
+# RUNS, one a line (siteproof/checks/per_pair.py): KIND SECONDS DATAGRAM MBPS BURST WINDOW, until_loss or
 # always.
 # Run by siteproof's pair.sh with SIDE, ADDRESS and PORT set.
 # shellcheck disable=SC2153,SC2154  # the check, network.sh and account.sh set PROGRAM, program …

@@ -6,9 +6,9 @@ from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
 from siteproof import nodesets
-from siteproof.checks import SweepCheck, loading, per_service, session
+from siteproof.checks import SweepCheck, loading, per_node, session
 from siteproof.checks.job import LOCAL
-from siteproof.checks.per_service import HERE
+from siteproof.checks.per_node import HERE
 from siteproof.errors import UserError
 from siteproof.parsers import cloud_capacity
 from siteproof.record.manifest import OfItsKind
@@ -91,7 +91,7 @@ class Cloud(SweepCheck, special=True):
         if not self.local and self.where.scheduler != LOCAL:
             super().choose_nodes()
         else:
-            per_service.run_here(self, self.expected_nodes)
+            per_node.run_here(self, self.expected_nodes)
 
     def nodes_for(self, count: int) -> NodeSet:
         """This machine, unless the site names a partition."""
@@ -112,7 +112,7 @@ class Cloud(SweepCheck, special=True):
 
     def settings(self) -> dict[str, str]:
         """The Python that has Siteproof."""
-        return {**super().settings(), **per_service.settings(self.stagedir)}
+        return {**super().settings(), **per_node.settings(self.stagedir)}
 
     @run_before("run")
     def place_service(self) -> None:

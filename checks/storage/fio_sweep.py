@@ -6,7 +6,7 @@ from siteproof import files
 from siteproof.checks import FileSystemSweep, loading
 from siteproof.errors import UserError
 from siteproof.parsers import fio
-from siteproof.record.point import Point
+from siteproof.record.manifest import Point
 
 DURATION = {"quick": 2, "maintenance": 10, "acceptance": 30}  # seconds of a point
 MEBIBYTES = {"quick": 64, "maintenance": 512, "acceptance": 2048}  # of its file

@@ -9,7 +9,7 @@ from reframe.core.builtins import variable
 from siteproof.checks import FileSystemSweep, loading, session
 from siteproof.errors import UserError
 from siteproof.parsers import ior
-from siteproof.record.point import Point
+from siteproof.record.manifest import Point
 from siteproof.sites import Site
 
 MIB = 2**20

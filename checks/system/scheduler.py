@@ -3,7 +3,7 @@
 import reframe as rfm
 from reframe.core.builtins import parameter, run_after
 
-from siteproof.checks import ServiceCheck, per_service
+from siteproof.checks import ServiceCheck, per_node
 from siteproof.parsers import service
 from siteproof.record.samples import TOOL_MISSING, Sample
 from siteproof.units import count
@@ -24,7 +24,7 @@ class Scheduler(ServiceCheck):
     headline = ("failures",)
 
     of_kind = " of kind slurm"
-    service = parameter(per_service.names(of_slurm=True))
+    service = parameter(per_node.names(of_slurm=True))
 
     @run_after("init")
     def count_jobs(self) -> None:

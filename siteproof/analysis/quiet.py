@@ -12,7 +12,6 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from siteproof.analysis.drift import WIDE
 from siteproof.analysis.segments import LEAST, PENALTY, SHORT
 from siteproof.analysis.shape import SCATTERED, TIMES
 from siteproof.analysis.slow_nodes import MAD_TO_SIGMA
@@ -26,6 +25,7 @@ from siteproof.analysis.spread import (
     middles,
     running_median,
 )
+from siteproof.analysis.steps import INTERVAL
 
 Bools = NDArray[np.bool_]
 FEW_FAR = 3  # values far off their level: wherever they are, `shape.often` takes them for chance
@@ -58,7 +58,7 @@ def quiet(table: Floats, typical: Typical) -> Bools:
 def _may_drift(table: Floats, factor: float) -> Bools:
     """Rows of which `drift.slope` may be significant: by how many pairs rise, and how many fall."""
     n = table.shape[1]
-    half = WIDE * sqrt(factor * n * (n - 1) * (2 * n + 5) / 18) / (n * (n - 1))
+    half = INTERVAL * sqrt(factor * n * (n - 1) * (2 * n + 5) / 18) / (n * (n - 1))
     least = int(n * (n - 1) / 2 * min(0.5 + half, 1))
     rising, falling = np.zeros((2, len(table)), dtype=np.intp)
     for lag in range(1, n):

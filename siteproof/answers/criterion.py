@@ -15,10 +15,10 @@ from fractions import Fraction
 from statistics import median
 
 from siteproof.answers import published_values as published
-from siteproof.answers.age import Freshness
 from siteproof.answers.attempts import (
     MIDDLES,
     PROGRAM,
+    Freshness,
     answers,
     apart,
     attempts_at,
@@ -34,8 +34,17 @@ from siteproof.answers.attempts import (
 from siteproof.answers.expected import Excuses
 from siteproof.errors import UserError
 from siteproof.record import finding, pair_units
-from siteproof.record.comparable_settings import Settings
-from siteproof.record.finding import Finding, Kind, note
+from siteproof.record.finding import (
+    RANKS,
+    UNDECIDED,
+    WRONG,
+    Finding,
+    Kind,
+    Verdict,
+    most_severe,
+    note,
+    of_status,
+)
 from siteproof.record.pair_units import FROM, TO, Point
 from siteproof.record.samples import (
     INTERRUPTED,
@@ -45,8 +54,8 @@ from siteproof.record.samples import (
     Sample,
     expected_nodes,
 )
+from siteproof.record.series import Settings
 from siteproof.record.series import settings as settings_of
-from siteproof.record.severity import RANKS, UNDECIDED, WRONG, Verdict, most_severe, of_status
 from siteproof.sites import Baseline, Criterion, Hardware, Waiver
 from siteproof.sites.promise import SUM
 from siteproof.units import UNITS, Limit, convert

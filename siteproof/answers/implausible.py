@@ -17,8 +17,7 @@ from statistics import median_low
 
 from siteproof import files, units
 from siteproof.record import series
-from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import OF_GPU, PEER, Point, link_of, of_pairs, point
+from siteproof.record.pair_units import OF_GPU, PEER, Point, grouped, link_of, of_pairs, point
 from siteproof.record.samples import IMPLAUSIBLE, PUBLISHED, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.sites import Hardware, Metric, Site

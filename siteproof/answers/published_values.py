@@ -16,7 +16,7 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.sites import Criterion, Hardware
 from siteproof.sites.promise import compared
-from siteproof.sites.published_csv import LESS, MORE, STATED
+from siteproof.sites.site_tables import LESS, MORE, STATED
 from siteproof.units import convert, kind
 
 ROLE = "role"  # whose nodes a value covers

@@ -15,14 +15,14 @@ from typing import Any
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
-from siteproof.answers import required
+from siteproof.answers import expected
 from siteproof.answers.attempts import APPLICATION, PLANNED, SERVICE, of_system, refusal
 from siteproof.installed import SUITE
 from siteproof.record import pair_units
 from siteproof.record.finding import Finding, note
-from siteproof.record.point import KNOB
+from siteproof.record.manifest import KNOB
 from siteproof.record.samples import EMULATED, Header, Sample
-from siteproof.sites import Criterion, Partition, Site, bought, check_files, pairs
+from siteproof.sites import Criterion, Partition, Site, bought, catalogue, pairs
 from siteproof.sites.catalogue import MODES, Metric, read
 from siteproof.sites.lint import at
 from siteproof.sites.system import Scaled
@@ -71,7 +71,7 @@ def lacking(site: Site, criterion: Criterion, sweeps: Sweeps) -> Finding | None:
 
 def _sides(site: Site, criterion: Criterion, entry: Metric) -> list[list[Criterion]]:
     """The inputs of a criterion, of each side that it compares; itself, if it is measured."""
-    found = [one for one in required.answering(site, criterion) if one.metric in site.catalogue]
+    found = [one for one in expected.answering(site, criterion) if one.metric in site.catalogue]
     two = bool(criterion.against) and not entry.check
     return [found[::2], found[1::2]] if two else [found]
 
@@ -291,7 +291,7 @@ class _Asked:
     @property
     def _declared(self) -> Mapping[str, Any]:
         file = SUITE / (self.entry.file or "")
-        return check_files.declared(Path(file), str(self.entry.check)) if self.entry.file else {}
+        return catalogue.declared(Path(file), str(self.entry.check)) if self.entry.file else {}
 
     # ---- which attempts
 
@@ -301,7 +301,7 @@ class _Asked:
         where, known = {name: place} if name else {}, self._known(name, place)
         if emulated := known.pop(EMULATED, ""):
             where[EMULATED] = emulated
-        of_whole = required.WHOLE in self.entry.conditions or check == TUNING
+        of_whole = expected.WHOLE in self.entry.conditions or check == TUNING
         for mode in filter(self.criterion.sets, MODES):
             job = Header("", "", "", "", check, "", "", mode, conditions=where)
             if check not in self.sweeps.only and not of_whole:
@@ -340,11 +340,11 @@ class _Asked:
     def _set(self, job: Header, known: Values) -> Values:
         """The values of settings in a run of this mode, as far as the criterion requires them."""
         found = {}
-        own = required.settings(self.site, job.check)
+        own = expected.settings(self.site, job.check)
         for name in own.keys() & self.criterion.conditions.keys():
             able = own[name].able(self.criterion.conditions[name])
             if not own[name].several:
-                able = [required.one(self.site, job, name, known.get(name, ""))]
+                able = [expected.one(self.site, job, name, known.get(name, ""))]
             found[name] = able[0] if able and able[0] else f"{own[name]}"
         if most := known.get(AT_ONCE):
             fewer = found.get(AT_ONCE, "").isdigit() and known.get(PATTERN) != "together"

@@ -2,41 +2,342 @@
 
 A round is a session of the campaign. What failed is taken from its results and from the
 availability log between the first and the last round; nothing else is known of a soak.
+
+The rounds of a soak: sessions of a campaign, what each asked of which nodes, and what it got.
+
+A node is under load in a round from the begin of the round to the end of the last job in which it
+answered: the wait in the queue counts, and nothing counts in which it did not answer.
+
+Speed under load: each headline metric over the rounds of a soak, first against last.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import date, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
+from fractions import Fraction
+from statistics import median
 
+from ClusterShell.NodeSet import NodeSet
+
+from siteproof import nodesets, units
+from siteproof.analysis import steps
+from siteproof.analysis.before_after import Change, compare
 from siteproof.answers import expected
+from siteproof.answers.criterion import judge
 from siteproof.availability import overview
 from siteproof.availability.definitions import Span, Spans, between, seconds, union
-from siteproof.availability.load_speeds import Speed, speeds
 from siteproof.availability.overview import HOUR, Overview
-from siteproof.availability.rounds import (
-    Failure,
-    Result,
-    Round,
-    Session,
-    add_below,
-    is_soak,
-    mix_of,
-    moment,
-    round_of,
-    sessions_of,
-    times_of,
-)
-from siteproof.record import campaign, session_numbers
+from siteproof.record import campaign, clocks, series
 from siteproof.record.clocks import moment_of
-from siteproof.record.finding import Finding, note
-from siteproof.record.grouped import grouped
-from siteproof.record.samples import LAST_PLACE, PUBLISHED, Header, Sample
+from siteproof.record.finding import NOT_TRIED, WRONG, Finding, Verdict, note
+from siteproof.record.pair_units import PEER, ends, grouped
+from siteproof.record.samples import (
+    INTERRUPTED,
+    LAST_PLACE,
+    PUBLISHED,
+    Header,
+    Sample,
+    expected_nodes,
+    file_name,
+)
 from siteproof.record.samples import began as began_by_name
+from siteproof.record.series import JobValue
 from siteproof.record.sessions import Sessions
-from siteproof.record.severity import Verdict
-from siteproof.sites import Site
+from siteproof.sites import Criterion, Metric, Site
+
+ROUNDS, WITHIN = 6, timedelta(days=1)  # of the same checks, from which on a campaign is a soak
+
+
+class Failure(StrEnum):
+    """The classes of failures."""
+
+    NODE_DOWN = "node down"
+    WRONG = "wrong answer"
+    BROKE = "job or tool failed"
+    BELOW = "below its bound"
+    MISSING = "no answer"
+    CONTROL = "control daemon lost"
+    ROUND = "round without record"
+
+
+@dataclass(frozen=True)
+class Round:
+    """A session of the campaign.
+
+    session: Its name.
+    begin: When it began.
+    end: When its last job ended.
+    asked: The nodes that it had to measure.
+    answered: Those of them that answered each check that asked them.
+    lacking: Checks that most rounds have, and of which this one has no record.
+    """
+
+    session: str
+    begin: datetime
+    end: datetime
+    asked: NodeSet
+    answered: NodeSet
+    lacking: Sequence[str]
+
+
+@dataclass
+class Session:
+    """A session while its jobs are read. results: what each check gave on each subject."""
+
+    name: str
+    begin: int
+    end: int
+    checks: set[str] = field(default_factory=set)
+    asked: set[str] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
+    load: dict[str, int] = field(default_factory=dict)
+    results: dict[tuple[str, str], list[Result]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Result:
+    """kind: the class of the failure; None of a value. at: when the job ended."""
+
+    kind: Failure | None
+    at: int
+    why: str = ""
+
+
+def is_soak(jobs: Sequence[Header]) -> bool:
+    """Whether ROUNDS sessions of the same checks began within a day, with a node in common."""
+    alike: dict[frozenset[str], list[tuple[datetime, frozenset[str]]]] = {}
+    for own in grouped((job.session, job) for job in jobs).values():
+        nodes = frozenset[str]().union(*(expected_nodes(job.expected) for job in own))
+        checks = frozenset(job.check for job in own)
+        alike.setdefault(checks, []).append((moment(min(map(began, own))), nodes))
+    for rounds in alike.values():
+        rounds.sort(key=lambda one: one[0])
+        for at in range(len(rounds) - ROUNDS + 1):
+            some = rounds[at : at + ROUNDS]
+            common = frozenset.intersection(*(nodes for _, nodes in some))
+            if common and some[-1][0] - some[0][0] <= WITHIN:
+                return True
+    return False
+
+
+def times_of(jobs: Sequence[Header]) -> dict[str, Span]:
+    """Begin and end of each session, in their order, whatever the clocks say.
+
+    None begins before the one before it, so that a clock that was set back makes no time longer.
+    """
+    found: dict[str, Span] = {}
+    latest = 0
+    in_order = sorted(jobs, key=lambda job: job.job_order)
+    for name, own in grouped((job.session, job) for job in in_order).items():
+        end = max(map(ended, own))
+        latest = max(min(map(began, own)), min(latest, end))
+        found[name] = latest, end
+    return found
+
+
+def began(job: Header) -> int:
+    """When the session began, by its name, but not after its job; without a time, as the job."""
+    return ended(job) if job.began is None else min(int(job.began), ended(job))
+
+
+def ended(job: Header) -> int:
+    """When it ended, in seconds since 1970."""
+    return int(moment_of(job).timestamp())
+
+
+def sessions_of(jobs: Sequence[Header], found: Sequence[Sample]) -> list[Session]:
+    """The rounds in their order, with the results of their jobs."""
+    of_job = grouped((_file(sample.header), sample) for sample in found)
+    times = times_of(jobs)
+    rounds: dict[str, Session] = {}
+    for job in sorted(jobs, key=lambda job: job.job_order):
+        one = rounds.setdefault(job.session, Session(job.session, *times[job.session]))
+        one.checks.add(job.check)
+        _add_job(one, job, of_job.get(_file(job), ()))
+    return list(rounds.values())
+
+
+def _file(job: Header) -> tuple[str, str]:
+    return job.partition, file_name(job)
+
+
+def _add_job(one: Session, job: Header, found: Sequence[Sample]) -> None:
+    """What a job asked and got. A value of no single node is an answer of all its nodes."""
+    asked = set(expected_nodes(job.expected))
+    answered, missing, at = set[str](), set[str](), ended(job)
+    for sample in found:
+        own = {sample.node, sample.dims.get(PEER, "")} - {""}
+        asked |= own
+        (missing if sample.status in NOT_TRIED else answered).update(own or asked)
+        if sample.status != INTERRUPTED:
+            result = Result(_class(sample.status), at, sample.why)
+            subject = sample.node or sample.header.system
+            one.results.setdefault((subject, job.check), []).append(result)
+    one.asked |= asked
+    one.missing |= missing | (asked - answered)
+    one.load |= {node: max(at, one.load.get(node, at)) for node in answered}
+
+
+def _class(status: str) -> Failure | None:
+    classes = dict.fromkeys(WRONG, Failure.WRONG) | dict.fromkeys(NOT_TRIED, Failure.MISSING)
+    return None if status == "ok" else classes.get(status, Failure.BROKE)
+
+
+def add_below(site: Site, one: Session, found: Sequence[Sample], today: date) -> int:
+    """Add the values that miss a criterion in this round alone; how many values were judged."""
+    judged = 0
+    for name, criterion, own in _asked(site, found):
+        check = own[0].header.check
+        units, baselines, excused = expected.covered(site, name, criterion, own, today)
+        for unit in judge(name, criterion, own, units, baselines, excused).nodes:
+            if unit.value is None or unit.sample is None:
+                continue
+            judged += 1
+            if unit.verdict is Verdict.FAIL:
+                value = _in_unit(unit.value, unit.sample.unit, criterion)
+                why = f"{name}: {value}, {criterion.required} required"
+                result = Result(Failure.BELOW, ended(unit.sample.header), why)
+                one.results.setdefault((ends(unit.node)[0], check), []).append(result)
+    return judged
+
+
+def _in_unit(value: Fraction, unit: str, criterion: Criterion) -> str:
+    """A value in the unit of the bound; of a share of a fact, in its own."""
+    bound = criterion.bound
+    own = bound.quantity.unit if bound and not bound.fact else unit
+    return units.with_unit(f"{float(units.convert(value, unit, own)):.6g}", own)
+
+
+def _asked(
+    site: Site, found: Sequence[Sample]
+) -> Iterator[tuple[str, Criterion, Sequence[Sample]]]:
+    """The criteria that a check answers by itself, each with the samples of its check, if any."""
+    of_check = grouped((sample.header.check, sample) for sample in found)
+    for name, criterion in site.criteria.items():
+        own = of_check.get(site.catalogue[criterion.metric].check or "")
+        if own and not criterion.report_only and criterion.answered_by != "evidence":
+            yield name, criterion, own
+
+
+def mix_of(rounds: Sequence[Session]) -> set[str]:
+    """The checks that more than half of the rounds have."""
+    counts = Counter(check for one in rounds for check in one.checks)
+    return {check for check, count in counts.items() if 2 * count > len(rounds)}
+
+
+def round_of(one: Session, mix: set[str]) -> Round:
+    """The round as it is shown. mix: the checks that it should have."""
+    asked, answered = nodesets.of(one.asked), nodesets.of(one.asked - one.missing)
+    lacking = sorted(mix - one.checks)
+    return Round(one.name, moment(one.begin), moment(one.end), asked, answered, lacking)
+
+
+def moment(at: int) -> datetime:
+    """Seconds since 1970 as a time in UTC."""
+    return datetime.fromtimestamp(at, UTC)
+
+
+SHARE, FEWEST = 4, 3  # the first and last quarter of the rounds are compared, of three at least
+
+
+@dataclass(frozen=True)
+class AtRound:
+    """A metric in a round.
+
+    begin: When the round began.
+    share: Median over the nodes of each value as a share of the node's own median.
+    """
+
+    begin: datetime
+    share: float
+
+
+@dataclass(frozen=True)
+class Speed:
+    """A headline metric over the rounds.
+
+    metric: The metric, with its dimensions.
+    unit: The unit of first and last.
+    nodes: How many nodes have values.
+    rounds: How many rounds have values.
+    first: Median in the first rounds that are compared; null with fewer than 6 rounds.
+    last: Median in the last rounds that are compared.
+    compared: How many rounds are compared at each end.
+    change: From first to last, as a share.
+    effect: Better, worse, the same, or undecidable, by the rule of 'siteproof compare'.
+    drift: Change over all rounds by the slope, as a share; null with fewer than 30 rounds.
+    drifts: Whether that slope is proven and large enough, by the rule of 'siteproof trend'.
+    shares: The metric in each round with values.
+    """
+
+    metric: str
+    unit: str
+    nodes: int
+    rounds: int
+    first: float | None
+    last: float | None
+    compared: int
+    change: float | None
+    effect: str
+    drift: float | None
+    drifts: bool
+    shares: Sequence[AtRound]
+
+
+def speeds(site: Site, rounds: Sequence[Session], found: Sequence[Sample]) -> list[Speed]:
+    """Each headline speed of nodes, links and the system, in the order of the catalogue."""
+    begins = {one.name: one.begin for one in rounds}
+    places = {name: place for place, name in enumerate(site.catalogue)}
+    values = series.collect(site, found, series.is_headline, of_system=True)
+    ordered = sorted(values, key=lambda key: (places[key.metric], key.name, key.role))
+    return [_speed(site.catalogue[key.metric], key.name, values[key], begins) for key in ordered]
+
+
+def _speed(
+    metric: Metric, name: str, nodes: Mapping[str, Sequence[JobValue]], begins: Mapping[str, int]
+) -> Speed:
+    own = {node: median(value.value for value in values) for node, values in nodes.items()}
+    shares = _shares(nodes, own, begins)
+    size = max(FEWEST, len(shares) // SHARE)
+    change: Change | None = None
+    if len(shares) >= 2 * size:
+        values = [median(own.values()) * share for share in shares.values()]
+        change = compare(values[:size], values[-size:], metric.better)
+    slope = None
+    if len(shares) >= steps.LONG_ENOUGH:
+        slope = steps.slope(list(shares), list(shares.values()))
+    return Speed(
+        *(name, metric.unit, len(nodes), len(shares)),
+        first=change.before if change else None,
+        last=change.after if change else None,
+        compared=size if change else 0,
+        change=change.change if change else None,
+        effect=change.text if change else "too few rounds",
+        drift=slope.relative if slope else None,
+        drifts=slope is not None and steps.worth_an_alert(slope),
+        shares=[AtRound(moment(begin), share) for begin, share in shares.items()],
+    )
+
+
+def _shares(
+    nodes: Mapping[str, Sequence[JobValue]], own: Mapping[str, float], begins: Mapping[str, int]
+) -> dict[int, float]:
+    """By the begin of each round: the median over the nodes of a value as a share of its node's.
+
+    So a round without a fast or a slow node is not slower or faster.
+    """
+    found = grouped(
+        (begins[value.session], value.value / own[node])
+        for node, values in nodes.items()
+        for value in values
+        if own[node]
+    )
+    return {begin: median(found[begin]) for begin in sorted(found)}
+
 
 VERDICTS = {  # what a class is worth
     Failure.NODE_DOWN: Verdict.FAIL,
@@ -175,7 +476,7 @@ def _unrecorded(sessions: Sessions, jobs: Sequence[Header], now: datetime) -> li
 
     Of those after the last round not one that may still run: for as long as the longest round.
     """
-    numbers = session_numbers.known(sessions.perflogs, sessions.system)
+    numbers = clocks.known(sessions.perflogs, sessions.system)
     headers = [*sessions.headers, *sessions.unread]
     there = {header.session for header in headers}
     places = [job.place for job in jobs if job.place] or [0]

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from siteproof.checks.file_system import FileSystemCheck as FileSystemCheck
+    from siteproof.checks.file_system import FileSystemSweep as FileSystemSweep
     from siteproof.checks.per_node import ApplicationCheck as ApplicationCheck
     from siteproof.checks.per_node import PerNodeCheck as PerNodeCheck
+    from siteproof.checks.per_node import ServiceCheck as ServiceCheck
     from siteproof.checks.per_pair import PerPairCheck as PerPairCheck
-    from siteproof.checks.per_service import ServiceCheck as ServiceCheck
     from siteproof.checks.sweep import SweepCheck as SweepCheck
-    from siteproof.checks.sweep_file_system import FileSystemSweep as FileSystemSweep
-    from siteproof.checks.together import TogetherCheck as TogetherCheck
+    from siteproof.checks.sweep import TogetherCheck as TogetherCheck
 
 _HOMES = {
     "ApplicationCheck": "per_node",

@@ -4,6 +4,8 @@ A check of its kind exists once for each file system (ReFrame parameter `fs`). O
 `at_once` nodes measure at the same time, and each goes when the one `at_once` places before it has
 been (file_system.sh); the condition at_once has their number. On file systems of their own all
 nodes measure at the same time.
+
+FileSystemSweep: a sweep over a file system of the site, as a test for each of them.
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
 from siteproof import files
+from siteproof.answers import expected
 from siteproof.checks import loading, session
 from siteproof.checks.job import DERIVED_LIMIT, MARGIN, ON_NODE
 from siteproof.checks.per_node import PerNodeCheck, jobs_of
 from siteproof.checks.selection import CHUNK
-from siteproof.record.manifest import OfItsKind
+from siteproof.checks.sweep import SweepCheck
+from siteproof.record.manifest import OfItsKind, Point
 from siteproof.sites import FileSystem
 from siteproof.sites.system import Partition, Striping
 
@@ -199,4 +203,51 @@ class FileSystemCheck(OnFileSystem, PerNodeCheck, special=True):
             "AT_ONCE": str(max(1, number)),
             "TURN": str(max(1, (self.measuring_seconds() - LAST) // turns)),
             "MEBIBYTES": str(self.size),
+        }
+
+
+class FileSystemSweep(OnFileSystem, SweepCheck, special=True):
+    """One tool over many points on a file system.
+
+    Its script sources "$1/file_system.sh" and sets NEEDED (bytes) before `begin_test`; the folder
+    is then there for all nodes of the point, if the file system is shared. Where each node has one
+    of its own at the same path, points on several nodes are those that need no `shared_files`.
+    """
+
+    def standard_tasks(self) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+        """Points of a run without a sweep file: all usable nodes of each partition, a task each;
+        and the points that criteria require."""
+        site = session.current().site
+        counts = self.whole_counts()
+        whole = [{"tasks": str(count)} for count in sorted(counts - {0})]
+        points = expected.points(site, self.planned_job()) if self.fs else []
+        named = {int(values["tasks"]) for values in points if "tasks" in values}
+        self.whole, self.named = counts if self.fs else (), named
+        there = [values for values in points if "tasks" in values]
+        others = [values for values in points if "tasks" not in values]
+        return whole, [*there, *({**tasks, **values} for tasks in whole for values in others)]
+
+    def shared_files(self, point: Point) -> bool:
+        """Whether the nodes of a point must see each other's files."""
+        return True
+
+    def may_measure(self, point: Point, most: int) -> bool:
+        """Where nodes do not see each other's files, only points that do without."""
+        seen = point.nodes == 1 or bool(self.fs and self.there.shared)
+        return super().may_measure(point, most) and (seen or not self.shared_files(point))
+
+    def most_nodes(self, partition: str) -> int:
+        """None where there is no file system."""
+        return super().most_nodes(partition) if self.fs else 0
+
+    def settings(self) -> dict[str, str]:
+        """Where, and under which name its folders are made; one point at a time has no turns."""
+        return {
+            **super().settings(),
+            **variables(self.there),
+            "NEEDED": "0",
+            "TOGETHER": "1",
+            "AT_ONCE": "1",
+            "TURN": str(self.point_limit),
+            "TEST": f"{self.name_of_check()}.{session.current().name}",
         }

@@ -28,20 +28,10 @@ from reframe.core.runtime import runtime
 from reframe.utility.sanity import make_performance_function
 
 from siteproof import files, installed, nodesets
-from siteproof.answers import implausible, required
-from siteproof.checks import (
-    adapter,
-    contract,
-    data_folder,
-    loading,
-    missing,
-    progress,
-    selection,
-    session,
-    watch,
-)
+from siteproof.answers import expected, implausible
+from siteproof.checks import adapter, data_folder, loading, missing, progress, selection, session
 from siteproof.checks.progress import Lacking
-from siteproof.collect import origin, stages
+from siteproof.collect import raw, stages
 from siteproof.errors import UserError
 from siteproof.record.manifest import Manifest, OfItsKind
 from siteproof.record.samples import Header, Sample
@@ -206,7 +196,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
 
     def of_criteria(self, name: str, default: object) -> str:
         """A setting as criteria require it of this run, or the default."""
-        return required.one(session.current().site, self.planned_job(), name, str(default))
+        return expected.one(session.current().site, self.planned_job(), name, str(default))
 
     def planned_job(self) -> Header:
         """What the attempts of this job are to share."""
@@ -265,8 +255,8 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         partitions = active.site.system.partitions
         first = sorted({self.default_environment(active.site, name) for name in partitions})
         self.valid_prog_environs = [f"+{feature}" for feature in offered] or first
-        contract.check_catalogue(active.site, self.name_of_check(), self.metrics)
-        allowed = required.settings(active.site, self.name_of_check())
+        missing.check_catalogue(active.site, self.name_of_check(), self.metrics)
+        allowed = expected.settings(active.site, self.name_of_check())
         for name in self.by_mode:
             loading.refuse_setting(self, name, allowed[name])
 
@@ -390,7 +380,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
                 for name, metric in active.site.catalogue.items()
                 if metric.point and metric.check == self.name_of_check()
             },
-            bounds=contract.bounds(active.site, self.name_of_check(), self.role),
+            bounds=missing.bounds(active.site, self.name_of_check(), self.role),
             lost=lost,
             limit=int(self.seconds()),
             provenance=session.provenance(installed.SUITE)
@@ -411,7 +401,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         (stage / "raw").mkdir(exist_ok=True)
         self.write_work(missing=False)
         if not self.is_dry_run():
-            self.plan.origin = origin.of_job(self.usable, self.where.origin, slurm=self.on_slurm)
+            self.plan.origin = raw.of_job(self.usable, self.where.origin, slurm=self.on_slurm)
         self.write_settings(attempt=1)
         self.write_memory()
         self.executable_opts = [f"./{self.runs_on_node}"]
@@ -461,7 +451,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
             "SITEPROOF_LOADED_BY": self.site.system.modules_system,
             "SITEPROOF_SECRET": secret.hexdigest(),
             "SITEPROOF_SRUN_OPTIONS": " ".join(_words(self.where.srun_options)),
-            **origin.settings_of(self.plan.origin),
+            **raw.settings_of(self.plan.origin),
             **self.settings(),
         }
         lines = [f"{key}={shlex.quote(str(value))}; export {key}" for key, value in values.items()]
@@ -507,7 +497,7 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         super().run()
         if not self.is_dry_run():
             outside = not self.allocated and not self.reservation()
-            self.watcher = watch.Watcher(self.usable, self.seconds(), outside=outside)
+            self.watcher = progress.Watcher(self.usable, self.seconds(), outside=outside)
             self.remember_job()
 
     def remember_job(self) -> None:
@@ -660,9 +650,9 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         stored = runtime().get_option("storage/0/enable")
         for metric in self.headline:
             shows = self.decides_headline
-            shown = contract.compared(self.site, check, metric, self.mode, found, shows)
+            shown = missing.compared(self.site, check, metric, self.mode, found, shows)
             if stored:
-                shown += contract.of_each_node(self.site, check, metric, found, shows)
+                shown += missing.of_each_node(self.site, check, metric, found, shows)
             for name, value, unit, reference in shown:
                 self.perf_variables[name] = make_performance_function(float, unit, value)
                 references[name] = (*reference, unit)

@@ -2,25 +2,33 @@
 
 ReFrame skips a check file with an error in it, and ends with exit code 0: a check that is missing
 would look like a check that passed.
+
+From the sweep files to ReFrame's test classes.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from traceback import format_exception_only
 from typing import NoReturn
 
+from reframe.core.builtins import parameter, variable
+from reframe.core.meta import make_test
+
 from siteproof import files, installed
 from siteproof.errors import ExitCode, UserError, UserErrors, hint
-from siteproof.sites import Metric, Site, check_files
+from siteproof.sites import Metric, Site, catalogue
 from siteproof.sites.catalogue import Setting
-from siteproof.sweeps import reading
+from siteproof.sites.schema import yamlfile
+from siteproof.sweeps import caps, reading
 from siteproof.sweeps.keys import whole
-from siteproof.sweeps.reading import FOLDER
-from siteproof.sweeps.tools import SWEEPS_ONLY
+from siteproof.sweeps.reading import FOLDER, SweepFile, classes
+from siteproof.sweeps.tools import SWEEPS_ONLY, TOOLS
 
 MAX_NUMBER = 10**9  # of a number that -S sets
 
@@ -107,14 +115,14 @@ def report_missing_checks(site: Site, paths: Iterable[str | Path]) -> None:
     A file that can be read is loaded, and refused if it lacks its check.
     """
     searched = [Path(path).resolve() for path in paths]
-    for one in check_files.missing(site.catalogue, SWEEPS_ONLY, installed.SUITE).values():
+    for one in catalogue.missing(site.catalogue, SWEEPS_ONLY, installed.SUITE).values():
         file = (installed.SUITE / one.file).absolute()
         if one.is_readable or not any(file.is_relative_to(path) for path in searched):
             continue
         if file.is_file():  # no permission: ReFrame would end with its own error
             refuse(UserError(one.file, one.what))
         else:
-            report(check_files.before_run(one, site))
+            report(catalogue.before_run(one, site))
 
 
 def refuse_broken_file(
@@ -179,3 +187,36 @@ def refuse_empty_run(testcases: Sequence[object]) -> None:
         remedy = "'reframe -c checks/ -l' lists checks, 'reframe -c sweeps/ -l' sweeps; "
         remedy += "use --restore-session without -c"
         refuse(UserError("nothing to run", "the options select no check", hint=remedy))
+
+
+def make(module: str) -> list[type]:
+    """A test for each sweep file, as a class of that module; a mistake in one ends the run."""
+    try:
+        found = reading.load()
+    except (UserError, UserErrors) as error:
+        refuse(error)
+    return [_test(sweep, module) for sweep in found.values()]
+
+
+def _test(sweep: SweepFile, module: str) -> type:
+    tool = TOOLS[sweep.sweep.tool]
+    try:
+        base = getattr(import_module(tool.module), tool.check)
+    except (ImportError, AttributeError) as error:
+        refuse(UserError(yamlfile.shown(sweep.path), f"tool {sweep.sweep.tool}: {error}"))
+    body = {
+        "descr": sweep.sweep.description,
+        "sweep_file": sweep,
+        "measures": tool.check,
+        "headline": (),
+        "walk": parameter(classes(sweep.points)),
+        "tags": {"sweep"},
+    }
+    # Every axis of every tool, so that a cap that is no axis of this sweep can be refused.
+    known = set(base.var_space)
+    only_caps = [name for name in caps.NAMES if name not in known]
+    body |= {name: variable(str, value="") for name in only_caps}
+    body["only_caps"] = only_caps
+    home = str(Path(inspect.getfile(import_module(tool.module))).parent)
+    test: type = make_test(sweep.test, (base,), body, module=module, custom_prefix=home)
+    return test

@@ -21,7 +21,7 @@ from ClusterShell.NodeSet import NodeSet
 from siteproof import installed, nodesets, units
 from siteproof.checks import adapter, loading, options, session
 from siteproof.errors import UserError, harmless
-from siteproof.record import plain_tests, samples
+from siteproof.record import samples
 from siteproof.record.samples import Header, Sample
 from siteproof.slurm import client
 
@@ -59,7 +59,7 @@ def keep(mode: str, task: Any) -> str:
         return ""
     if not is_plain(check):
         return active.name
-    name, dims = plain_tests.named(check.display_name)
+    name, dims = samples.named(check.display_name)
     name = _NOT_IN_A_PATH.sub("_", name.split(" ")[0])
     if any(m.check == name and not m.is_of_site for m in active.site.catalogue.values()):
         if name not in _named:
@@ -89,7 +89,7 @@ def report_unfit(wanted: Iterable[str], checks: Iterable[Any]) -> None:
     """
     patterns, seen = list(wanted), set[str]()
     for check in checks:
-        name = plain_tests.named(check.display_name)[0].split(" ")[0]
+        name = samples.named(check.display_name)[0].split(" ")[0]
         if name in seen or check.is_fixture() or not is_plain(check) or adapter.fits(check):
             continue
         seen.add(name)
@@ -126,7 +126,7 @@ def _header(task: Any, name: str, mode: str, nodes: NodeSet) -> Header:
         conditions=_conditions(check),
         provenance=session.provenance(installed.SUITE)
         | session.provenance_of(active.software, environment)
-        | {plain_tests.TEST: _file(check), "origin": "none: a plain ReFrame test"}
+        | {samples.TEST: _file(check), "origin": "none: a plain ReFrame test"}
         | _references(check),
         place=active.place,
     )
@@ -162,7 +162,7 @@ def _conditions(check: Any) -> dict[str, str]:
 
 def _references(check: Any) -> dict[str, str]:
     each = {
-        plain_tests.REFERENCE + name: plain_tests.reference(value, lower, upper, unit or "")
+        samples.REFERENCE + name: samples.reference(value, lower, upper, unit or "")
         for name, (_, value, lower, upper, unit, _) in _values(check).items()
     }
     return {name: text for name, text in each.items() if text}
@@ -199,7 +199,7 @@ def _of_value(
     header: Header, node: str, metric: str, found: tuple[Any, ...], dims: Mapping[str, str]
 ) -> Sample:
     value, unit = found[0], str(found[4] or "")
-    unit = plain_tests.known_unit(unit) or harmless(unit)
+    unit = samples.known_unit(unit) or harmless(unit)
     try:
         number = Decimal(str(value))
     except InvalidOperation:

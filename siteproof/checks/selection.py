@@ -8,7 +8,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.errors import UserError
-from siteproof.record.point import Point
+from siteproof.record.manifest import Point
 from siteproof.sites.system import Partition
 from siteproof.slurm import client
 from siteproof.slurm.records import Node, unusable

@@ -20,11 +20,11 @@ import reframe
 
 from siteproof import __version__, files, installed
 from siteproof.errors import UserError
-from siteproof.record import session_numbers
+from siteproof.record import clocks
 from siteproof.record.manifest import LONGEST_CAMPAIGN
 from siteproof.sites import Site
 from siteproof.slurm import client
-from siteproof.spack import merge, registered
+from siteproof.spack import registered
 from siteproof.spack.registered import Registered
 
 
@@ -34,7 +34,7 @@ def built(site: Site) -> dict[str, Registered]:
     Raises UserError if a registration is not whole.
     """
     found = {
-        name: registered.read(site.name, environment.spack, merge.target_of(site, name))
+        name: registered.read(site.name, environment.spack, registered.target_of(site, name))
         for name, environment in site.system.environments.items()
         if environment.spack
     }
@@ -120,7 +120,7 @@ class Session:
     site: Site
     folder: Path = field(default_factory=files.folder)
     campaign: str = field(default_factory=_campaign)
-    name: str = field(default_factory=lambda: session_numbers.new_name(datetime.now(UTC)))
+    name: str = field(default_factory=lambda: clocks.new_name(datetime.now(UTC)))
     software: dict[str, Registered] = field(default_factory=dict)  # built, by environment
     continued: bool = False
     place: int = 0
@@ -154,14 +154,14 @@ def start(site: Site, report: str | None = None, requested: str = "") -> Session
         _current = Session(
             offering(site, found),
             software=found,
-            name=name or session_numbers.new_name(datetime.now(UTC)),
+            name=name or clocks.new_name(datetime.now(UTC)),
             continued=bool(name),
             requested=requested,
         )
     return _current
 
 
-def take_place() -> session_numbers.TooHigh | None:
+def take_place() -> clocks.TooHigh | None:
     """Give the session its number, once. Returns a file whose number is too high, if any.
 
     Raises UserError.
@@ -171,9 +171,7 @@ def take_place() -> session_numbers.TooHigh | None:
     if active.place:
         return None
     perflogs, system = active.folder / "perflogs", active.site.system.system
-    place, too_high = session_numbers.take(
-        perflogs, system, active.name, continued=active.continued
-    )
+    place, too_high = clocks.take(perflogs, system, active.name, continued=active.continued)
     _current = replace(active, place=place)
     return too_high
 

@@ -19,7 +19,6 @@ from reframe.utility.cpuinfo import cpuinfo
 from siteproof import files, installed, locks, sites
 from siteproof.checks import (
     adapter,
-    budget,
     centre_settings,
     data_folder,
     loading,
@@ -142,8 +141,8 @@ def before_run(job_options: Sequence[str], testcases: Sequence[Any]) -> None:
     job_options: what -J adds to each job.
     """
     loading.refuse_empty_run(testcases)
-    budget.refuse_above(session.current().site, testcases)
-    budget.report_costs(testcases)
+    options.refuse_above(session.current().site, testcases)
+    options.report_costs(testcases)
     if testcases[0].check.is_dry_run():
         return
     # A service that is used from here needs no node.

@@ -3,37 +3,96 @@
 The job takes as many nodes as the largest of its points needs. A sweep has a job for each size
 class of points (ReFrame parameter `walk`), so that hundreds of nodes are not held while one task
 runs.
+
+TogetherCheck: one program of MPI whose ranks run on many nodes at once, a rank a node.
+
+Tuning: what a sweep that turns knobs needs in addition to every sweep.
+
+It runs only where the site allows it. Its scripts set, read back and restore (knob.sh); a knob that
+they could not restore is a failed sample of the node (siteproof/collect/of_system.py).
 """
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+import reframe as rfm
 from ClusterShell.NodeSet import NodeSet
 from ClusterShell.RangeSet import RangeSet
 from reframe.core.backends import getlauncher
-from reframe.core.builtins import parameter, run_after, variable
+from reframe.core.builtins import parameter, run_after, run_before, variable
 from reframe.core.logging import getlogger
 from reframe.utility import typecheck
 
 from siteproof import files, nodesets
+from siteproof.answers import expected
 from siteproof.checks import loading, progress, selection, session
-from siteproof.checks.job import DERIVED_LIMIT, LOCAL, MARGIN, JobCheck
+from siteproof.checks.job import DERIVED_LIMIT, LOCAL, MARGIN, ON_NODE, JobCheck
 from siteproof.checks.selection import ALL
-from siteproof.checks.tuning import Tuning
 from siteproof.collect import of_system, stages
 from siteproof.collect.outcome import Outcome
 from siteproof.errors import UserError
-from siteproof.record.manifest import Manifest, OfItsKind
-from siteproof.record.point import Point, folder_of
-from siteproof.record.samples import REPEATED, Sample
+from siteproof.record.manifest import KNOB, Manifest, OfItsKind, Point, folder_of
+from siteproof.record.samples import REPEATED, SWITCHES, Sample
 from siteproof.slurm import client
 from siteproof.slurm.records import unusable
-from siteproof.sweeps import caps, resume
+from siteproof.sweeps import caps, keys
 from siteproof.sweeps.reading import SweepFile, combinations, repeated, size_class, walk
 from siteproof.units import count
+
+SCRIPTS = ("knob.sh", "knob_hold.sh", "knob_kinds.sh")
+RESTORED_WITHIN = (
+    20  # seconds in which the nodes of a job that was ended restore; Slurm's KillWait is 30
+)
+
+
+class Tuning(rfm.RegressionTestPlugin):
+    """Mixed into SweepCheck; does nothing for sweeps without a knob."""
+
+    sweep_file: SweepFile | None
+    points: dict[int, Point]
+
+    @property
+    def turns_knobs(self) -> bool:
+        """Whether the sweep changes settings of the nodes."""
+        return bool(self.sweep_file and self.sweep_file.sweep.turns_knobs)
+
+    @run_after("setup")
+    def skip_without_tuning(self) -> None:
+        """No node is changed unless its site allows it."""
+        where = session.current().site.partition(self.current_partition.name)
+        if self.turns_knobs and not where.tuning:
+            self.skip(
+                f"{self.current_partition.fullname} has no 'tuning: true' in system.yaml, "
+                "and this sweep changes settings of nodes"
+            )
+
+    @run_before("run")
+    def place_knobs(self) -> None:
+        """The scripts, and the values of each combination that the points need."""
+        if not self.turns_knobs:
+            return
+        stage = Path(self.stagedir)
+        for script in SCRIPTS:
+            shutil.copy(ON_NODE / script, stage / script)
+        named = [name for point in self.points.values() for name in point.values]
+        every = [name for name in dict.fromkeys(named) if name.startswith(KNOB)]
+        numbers = combinations(self.points)
+        each = {number: self.points[point].knobs for point, number in reversed(numbers.items())}
+        lines = keys.lines([each[number] for number in sorted(each)], every)
+        (stage / "knobs").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    @run_before("sanity")
+    def wait_for_restored(self) -> None:
+        """The nodes of a cancelled job restore their knobs while the job has already ended."""
+        for _ in range(RESTORED_WITHIN):
+            if not (self.turns_knobs and keys.not_restored(Path(self.stagedir))):
+                break
+            time.sleep(1)
+
 
 AROUND = 5  # seconds of a point beyond its limit: ranks that do not end at once
 COLLECT_EVERY = 20  # seconds between two rewritings of the samples
@@ -109,7 +168,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
         self.within = self.capped(every)
         self.points = {number: self.within[number] for number in own if number in self.within}
         self.above_caps = len(own) - len(self.points)
-        self.resumed: resume.Resumed | None = None
+        self.resumed: caps.Resumed | None = None
         if self.resume and not self.refused:
             self.find_resumed()
         self.refusal = str(self.refused or "")
@@ -172,7 +231,7 @@ class SweepCheck(JobCheck, Tuning, special=True):
             return
         system, named = active.site.system.system, (self.resume, self.mode, self.caps)
         try:
-            self.resumed = resume.find(active.folder, system, self.sweep_file, *named)
+            self.resumed = caps.find(active.folder, system, self.sweep_file, *named)
         except UserError as error:  # reported for tests that run, not for all that are listed
             self.refused = error
 
@@ -437,3 +496,46 @@ class SweepCheck(JobCheck, Tuning, special=True):
         points = {(s.trial, tuple(sorted(s.dims.items()))) for s in failed if not s.node}
         measured = f"{len(self.points) - len(points)} of {len(self.points)} points measured"
         return f"{measured}. {progress.failures(failed)}"
+
+
+class TogetherCheck(SweepCheck, special=True):
+    """A check over all nodes of a partition that can take a job.
+
+    A check defines, in addition to what SweepCheck needs: `fewest` nodes that it needs; `growing`,
+    whether it also runs on 2, 4, 8, ... of them (and on 1, where that is enough).
+    """
+
+    program = variable(str, value="")  # of `parsers`; empty: the first that is installed
+    tags = {"network"}
+    shared_scripts = (*SweepCheck.shared_scripts, "messages.sh", "mpi_together.py")
+    fewest = 2
+    growing = False
+    seconds_of_point = {"quick": 60, "maintenance": 120, "acceptance": 300}
+    iterations_of: Mapping[str, int] = {"quick": 50, "maintenance": 100, "acceptance": 400}
+
+    def standard_points(self) -> list[Mapping[str, str]]:
+        """The whole of each partition, the numbers of nodes that criteria name, and 2, 4, 8, ..."""
+        counts = self.whole_counts()
+        points = expected.points(session.current().site, self.planned_job())
+        named = {int(values["tasks"]) for values in points if "tasks" in values}
+        if self.growing:
+            powers = range(self.fewest.bit_length() - 1, max(counts, default=0).bit_length())
+            named |= {2**power for power in powers}
+        self.whole, self.named = counts, named
+        nodes = sorted(counts | named)
+        return [{"tasks": str(count)} for count in nodes if count >= self.fewest]
+
+    def make_plan(self, nodes: NodeSet, lost: dict[str, str]) -> Manifest:
+        """With the switches of Slurm's topology.conf and their nodes."""
+        plan = super().make_plan(nodes, lost)
+        there = client.switches() if self.on_slurm and not self.is_dry_run() else {}
+        own = {name: below & nodes for name, below in there.items()}
+        named = " ".join(f"{name}={below}" for name, below in own.items() if below)
+        if named:
+            plan.provenance[SWITCHES] = named
+        return plan
+
+    def settings(self) -> dict[str, str]:
+        """Which program, and how often it repeats."""
+        iterations = self.iterations_of[self.mode]
+        return {**super().settings(), "PROGRAM": self.program, "ITERATIONS": str(iterations)}

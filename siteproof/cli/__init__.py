@@ -89,7 +89,7 @@ def _usage(error: click.UsageError) -> str:
 def _print_mistake(mistake: str) -> None:
     """A user's mistake: one line, but on a terminal as wide as that."""
     if sys.stderr.isatty():
-        from siteproof.cli.records import print_wrapped  # rich, which nothing else needs here
+        from siteproof.cli.shared import print_wrapped  # rich, which nothing else needs here
 
         print_wrapped(f"siteproof: {mistake}", err=True)
     else:

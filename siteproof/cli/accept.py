@@ -8,7 +8,7 @@ import click
 
 from siteproof import files
 from siteproof.cli import shared
-from siteproof.cli.records import print_answer, print_rows, print_wrapped
+from siteproof.cli.shared import print_answer, print_rows, print_wrapped
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode
 from siteproof.verdict.judgement import Background, Record, judge_samples

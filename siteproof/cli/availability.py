@@ -11,31 +11,47 @@ import click
 
 from siteproof import files, nodesets
 from siteproof.answers import implausible
-from siteproof.answers.age import lasting
+from siteproof.answers.attempts import lasting
 from siteproof.availability import overview
 from siteproof.availability import soak as soaks
 from siteproof.availability.definitions import Spans, Uptime, mtbf, overall, scheduled, seconds
-from siteproof.availability.down_times import minute
-from siteproof.availability.load_speeds import Speed
-from siteproof.availability.overview import COLUMNS, FOUR, HOUR, Overview, four_rows, percent, rows
-from siteproof.availability.rounds import Round
-from siteproof.availability.soak import Event, Soak, Tally
+from siteproof.availability.overview import (
+    COLUMNS,
+    FOUR,
+    HOUR,
+    Overview,
+    four_rows,
+    minute,
+    percent,
+    rows,
+)
+from siteproof.availability.soak import Event, Round, Soak, Speed, Tally
 from siteproof.cli import shared
-from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
-from siteproof.cli.shared import flag, forms, print_some, site_of, text_option, which_system
+from siteproof.cli.shared import (
+    flag,
+    forms,
+    print_answer,
+    print_plain,
+    print_some,
+    print_table,
+    print_wrapped,
+    site_of,
+    table,
+    text_option,
+    which_system,
+)
 from siteproof.errors import ExitCode, UserError
-from siteproof.export.answer_model import Answer, Time, dumps, same
+from siteproof.export.documents import Answer, Time, dumps, same
 from siteproof.record import availability_log
 from siteproof.record.availability_log import EventRecord
 from siteproof.record.campaign import since
-from siteproof.record.finding import Finding, Kind
-from siteproof.record.severity import Verdict, exit_code
+from siteproof.record.finding import Finding, Kind, Verdict, exit_code
 from siteproof.sites import Criterion, Site
 from siteproof.sites.machine import refuse_stranger
 from siteproof.slurm import client
 from siteproof.slurm.records import parse_events
 from siteproof.units import count
-from siteproof.wording import soaks as words
+from siteproof.wording import trends as words
 from siteproof.wording.findings import full, warning
 from siteproof.wording.verdicts import own
 

@@ -15,9 +15,9 @@ from siteproof.cli.shared import by_environment, flag, refuse_unknown, text_opti
 from siteproof.errors import ExitCode, UserError
 from siteproof.sites import Site, machine
 from siteproof.spack import build as building
-from siteproof.spack import command, env_files, merge, registered
+from siteproof.spack import env_files, registered
 from siteproof.spack.build import Order
-from siteproof.spack.merge import Inputs, Sources
+from siteproof.spack.registered import Inputs, Sources
 
 
 @click.command()
@@ -85,7 +85,7 @@ def build(
         what = f"the path contains {bad[0]!r}, so programs below it cannot be on PATH"
         raise UserError(registered.top(), what, hint="Set SITEPROOF_DATA to another folder")
     _end_as_by_ctrl_c(click.get_current_context())
-    spack = command.find(other_spack)
+    spack = building.find(other_spack)
     orders = [_order(site, inputs, update, jobs, sources, push) for inputs in chosen]
     if make_mirror:
         absent = env_files.absent(site.folder / env_files.SCOPE)
@@ -100,7 +100,7 @@ def build(
 
 def _end_as_by_ctrl_c(context: click.Context) -> None:
     """Whatever asks this command to end, Spack is ended first; what is ignored stays so."""
-    for number in command.STOPS:
+    for number in building.STOPS:
         before = signal.getsignal(number)
         if before is not signal.SIG_IGN:  # as by nohup
             signal.signal(number, signal.default_int_handler)
@@ -135,7 +135,7 @@ def _chosen(site: Site, environments: tuple[str, ...]) -> list[Inputs]:
     scope = site.folder / env_files.SCOPE
     found = []
     for name in dict.fromkeys(environments or own.values()):
-        by = [merge.target_of(site, key) for key, spack in own.items() if spack == name]
+        by = [registered.target_of(site, key) for key, spack in own.items() if spack == name]
         found += [Inputs(name, scope, target) for target in dict.fromkeys(by or [""])]
     return found
 
@@ -158,7 +158,7 @@ def _refuse_targets(site: Site, chosen: list[str]) -> None:
     """Refuse what would be built for the processor of this host. Raises UserError."""
     for key, environment in site.system.environments.items():
         if environment.spack in chosen:
-            merge.refuse_target(site, key, machine.this().host)
+            registered.refuse_target(site, key, machine.this().host)
 
 
 def _refuse_absent(site: Site) -> None:
@@ -181,7 +181,7 @@ def _order(
     return Order(site.name, inputs, update, jobs, report, sources, push)
 
 
-def _fill(orders: list[Order], spack: command.Spack, folder: Path, absent: list[str]) -> ExitCode:
+def _fill(orders: list[Order], spack: building.Spack, folder: Path, absent: list[str]) -> ExitCode:
     """Fill a mirror with these environments. absent: externals that are not here."""
     if absent:
         click.echo(
@@ -192,7 +192,7 @@ def _fill(orders: list[Order], spack: command.Spack, folder: Path, absent: list[
     for order in orders:
         try:
             building.fill(order, spack, folder, absent=absent)
-        except command.Failed as error:
+        except building.Failed as error:
             _report_failure(order, "not in the mirror", error)
             failed.append(order.label)
     if not failed:
@@ -203,18 +203,18 @@ def _fill(orders: list[Order], spack: command.Spack, folder: Path, absent: list[
     return ExitCode.FAIL if failed else ExitCode.PASS
 
 
-def _report_failure(order: Order, what: str, error: command.Failed) -> None:
+def _report_failure(order: Order, what: str, error: building.Failed) -> None:
     order.report(f"{what}: {error}")
     for line in error.why:
         order.report(f"  {line}")
 
 
-def _one(order: Order, spack: command.Spack) -> bool:
+def _one(order: Order, spack: building.Spack) -> bool:
     """Build one environment, and report the result. True: it is built."""
     began, report = time.monotonic(), order.report
     try:
         found = building.build(order, spack)
-    except command.Failed as error:
+    except building.Failed as error:
         _report_failure(order, "not built", error)
         return False
     except KeyboardInterrupt:

@@ -10,7 +10,7 @@ import click
 
 from siteproof import files, nodesets
 from siteproof.cli import shared
-from siteproof.cli.records import print_answer, print_unapplied
+from siteproof.cli.shared import print_answer, print_unapplied
 from siteproof.cli.trend import opened
 from siteproof.errors import ExitCode, UserError
 from siteproof.record import campaign

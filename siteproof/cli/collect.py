@@ -12,7 +12,7 @@ from siteproof.cli.shared import author, must_give, text_option
 from siteproof.collect import stages as collecting
 from siteproof.errors import UserError, UserErrors, harmless
 from siteproof.files import folder, name_of, perflogs, stages
-from siteproof.record import manifest, samples, set_aside
+from siteproof.record import manifest, samples, sessions
 from siteproof.record.samples import LOST
 from siteproof.units import count
 
@@ -55,11 +55,11 @@ def collect(discard: str, why: str, by: str) -> None:
             continue
         total += found
         click.echo(harmless(f"{count(found, 'sample')} from {stage}"))
-    discarded = set_aside.discarded(perflogs())
+    discarded = sessions.discarded(perflogs())
     running = [
         stage
         for stage in manifest.pending(stages())
-        if stage not in errors and set_aside.key(stage, perflogs()) not in discarded
+        if stage not in errors and sessions.key(stage, perflogs()) not in discarded
     ]
     for stage in running:
         click.echo(harmless(f"not collected yet: {stage}: its job or its session still runs"))
@@ -74,13 +74,13 @@ def collect(discard: str, why: str, by: str) -> None:
 
 def _discard(text: str, by: str, why: str) -> None:
     below = Path(os.path.normpath(folder() / text))
-    found = dict.fromkeys(set_aside.below(perflogs(), below), "") or _lost(below)
+    found = dict.fromkeys(sessions.below(perflogs(), below), "") or _lost(below)
     if not found:
-        known = set_aside.below(perflogs(), folder())
+        known = sessions.below(perflogs(), folder())
         what = f"nothing is set aside at {text}, and nothing is lost there"
         raise UserError("--discard", what, map(str, known[:5]))
     for path, wrong in found.items():
-        done = set_aside.discard(perflogs(), path, by, why, wrong)
+        done = sessions.discard(perflogs(), path, by, why, wrong)
         click.echo(harmless(f"discarded: {done.stage}"))
 
 

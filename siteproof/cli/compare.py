@@ -12,23 +12,33 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import files
 from siteproof.analysis.before_after import Effect
-from siteproof.cli.records import Entry, print_answer, print_plain, print_records, print_wrapped
-from siteproof.cli.shared import flag, forms, print_left_out, print_text, site_of, which_system
+from siteproof.cli.shared import (
+    Entry,
+    flag,
+    forms,
+    print_answer,
+    print_left_out,
+    print_plain,
+    print_records,
+    print_text,
+    print_wrapped,
+    site_of,
+    which_system,
+)
 from siteproof.compare import accepted, comparison
 from siteproof.compare.accepted import Acceptance, LastTime
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.errors import ExitCode, UserError
-from siteproof.export.answer_model import Answer, dumps, same
+from siteproof.export.documents import Answer, dumps, same
 from siteproof.record import campaign
 from siteproof.record.finding import Finding
-from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import grouped
 from siteproof.record.samples import Header, Sample
 from siteproof.report.sections import few
 from siteproof.sites import Site
 from siteproof.units import with_unit
 from siteproof.verdict import judgement
-from siteproof.wording.amounts import change
-from siteproof.wording.findings import about, full, sentence
+from siteproof.wording.findings import about, change, full, sentence
 from siteproof.wording.in_bounds_unit import levels
 from siteproof.wording.tallies import units
 from siteproof.wording.verdicts import own

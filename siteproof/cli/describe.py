@@ -11,24 +11,26 @@ import click
 
 from siteproof import files, nodesets
 from siteproof.analysis.uniformity import Uniformity, drift, is_identity, vote
-from siteproof.cli.records import print_answer, print_plain, print_wrapped
 from siteproof.cli.shared import (
     by_node,
     flag,
     forms,
+    print_answer,
+    print_plain,
     print_some,
+    print_wrapped,
     site_of,
     text_option,
     which_samples,
 )
 from siteproof.compare import accepted
 from siteproof.errors import ExitCode, UserError, hint
-from siteproof.export.answer_model import Answer, dumps
+from siteproof.export.documents import Answer, dumps
 from siteproof.nodes import described
 from siteproof.record import campaign as campaigns
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import grouped
 from siteproof.record.samples import Header, Sample
 from siteproof.record.sessions import Sessions
 from siteproof.sites import Site, bought

@@ -11,13 +11,13 @@ import click
 
 from siteproof import files
 from siteproof.cli import shared
-from siteproof.cli.records import print_answer, print_rows, print_wrapped
+from siteproof.cli.shared import print_answer, print_rows, print_wrapped
 from siteproof.errors import UserError, UserErrors
 from siteproof.record import evidence_records
 from siteproof.record.evidence_records import Evidence
 from siteproof.sites import Site, site_tables
-from siteproof.sites.calendar_csv import Step
 from siteproof.sites.lint import belongs_to
+from siteproof.sites.site_tables import Step
 from siteproof.units import count
 from siteproof.verdict import others
 from siteproof.wording.verdicts import own

@@ -17,7 +17,7 @@ from siteproof import files
 from siteproof.cli import shared
 from siteproof.cli.shared import flag, print_left_out, which_answers
 from siteproof.export import documents, junit, openmetrics
-from siteproof.export.answer_model import dumps, schema
+from siteproof.export.documents import dumps, schema
 from siteproof.gate import reports
 from siteproof.report.material import Material
 from siteproof.verdict.judgement import Judgement, judge_system

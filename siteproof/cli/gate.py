@@ -15,12 +15,12 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import files, nodesets
 from siteproof.analysis.slow_nodes import State
-from siteproof.cli import gate_answer, records, shared
+from siteproof.cli import gate_answer, shared
 from siteproof.cli.gate_answer import Options, Work, look_if_possible, print_answer
-from siteproof.cli.records import print_wrapped
+from siteproof.cli.shared import print_wrapped
 from siteproof.errors import ExitCode, UserError
-from siteproof.export.answer_model import Answer, dumps, same
-from siteproof.gate import act, log
+from siteproof.export.documents import Answer, dumps, same
+from siteproof.gate import act, decision
 from siteproof.gate.act import Scope
 from siteproof.gate.commands import Cluster, Plan, QuarantineOptions, Refusal, reservation_name
 from siteproof.gate.decision import KEEP_OUT, STATES, Ruling, condemned, decide, out_of_service
@@ -167,7 +167,7 @@ def gate(context: click.Context, /, **named: Any) -> None:
     if not _measured(judged, scope):
         still = " that still counts" if judged.samples else ""
         command = next_command(judged) if judged.past else measure(judged, "all")
-        records.print_answer(f"nothing was measured{still}: {judged.chosen}", command)
+        shared.print_answer(f"nothing was measured{still}: {judged.chosen}", command)
         raise SystemExit(ExitCode.INCOMPLETE)
     try:
         run = _retest if chosen.retest else _release if chosen.release else _quarantine
@@ -336,8 +336,8 @@ def _quarantine(judged: Judgement, scope: Scope, chosen: Options) -> Work:
             work = _apply(scope, "quarantine", act.plan_quarantine, cluster)
         else:
             _show(chosen, gate_answer.print_plans, plans)
-            before = log.read(scope.log)
-            done = _moved(*log.done(before, scope.campaign))
+            before = decision.read(scope.log)
+            done = _moved(*decision.done(before, scope.campaign))
             work = Work(
                 ExitCode.PASS,
                 f"so far, on these samples: {done}" if done else NOTHING,
@@ -371,7 +371,7 @@ def _print_blind(scope: Scope, silent: str) -> None:
 
 def _handed_over(before: Iterable[Mapping[str, Any]], plans: Mapping[str, Plan]) -> int:
     """How many of the commands Slurm has refused to the user before."""
-    refused = [one.get("command") for one in before if one.get("phase") == log.HANDED_OVER]
+    refused = [one.get("command") for one in before if one.get("phase") == decision.HANDED_OVER]
     return sum(list(c.argv) in refused for plan in plans.values() for c in plan.commands)
 
 

@@ -12,8 +12,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.answers.criterion import CriterionVerdict
-from siteproof.cli.records import Entry, print_plain, print_records, print_wrapped
-from siteproof.cli.shared import print_text
+from siteproof.cli.shared import Entry, print_plain, print_records, print_text, print_wrapped
 from siteproof.compare.accepted import ACCEPTABLE
 from siteproof.errors import ExitCode, UserError
 from siteproof.gate import act, service
@@ -22,22 +21,20 @@ from siteproof.gate.commands import Cluster, Plan
 from siteproof.gate.decision import STATES, UNTESTED, Decision, Ruling
 from siteproof.gate.service import Place, Service
 from siteproof.record.clocks import moment_of
-from siteproof.record.finding import Finding, Kind
-from siteproof.record.grouped import grouped
-from siteproof.record.severity import RANKS
+from siteproof.record.finding import RANKS, Finding, Kind
+from siteproof.record.pair_units import grouped
 from siteproof.sites.schema.yamlfile import clip
 from siteproof.slurm import client
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement
-from siteproof.wording import node_groups
+from siteproof.wording import in_bounds_unit
 from siteproof.wording.findings import full, fulls, sentence, sentences, warning
-from siteproof.wording.in_bounds_unit import Shown
-from siteproof.wording.node_groups import NodeGroup
+from siteproof.wording.in_bounds_unit import NodeGroup, Shown
 from siteproof.wording.tallies import units
 from siteproof.wording.verdicts import heading, measure, own, own_command
 
 OK = "OK"
-COLUMNS = ("node", "state", "goes back", "service", *node_groups.COLUMNS[3:])
+COLUMNS = ("node", "state", "goes back", "service", *in_bounds_unit.COLUMNS[3:])
 RETEST = "--retest"
 CAPACITY_LIMIT = Fraction(1, 4)
 _LIMIT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)\s*%?")
@@ -262,7 +259,7 @@ def _when_all_is_well(judged: Judgement) -> str:
 
 def record_of(group: NodeGroup, shown: Shown) -> Entry:
     """A group of nodes."""
-    return Entry(node_groups.head(group, shown), node_groups.phrases(group, shown))
+    return Entry(in_bounds_unit.head(group, shown), in_bounds_unit.phrases(group, shown))
 
 
 def print_rulings(judged: Judgement, scope: Scope) -> None:
@@ -271,7 +268,7 @@ def print_rulings(judged: Judgement, scope: Scope) -> None:
     of_nodes = [full(why) for why in scope.decision.warnings if why not in judged.warnings]
     print_wrapped(*map(warning, judged.warnings), *of_nodes, title="warning: ")
     rulings, shown = scope.decision.rulings.values(), Shown(judged)
-    out = node_groups.groups((r.node, r.state, r.findings) for r in rulings if not r.back)
+    out = in_bounds_unit.groups((r.node, r.state, r.findings) for r in rulings if not r.back)
     print_records([record_of(group, shown) for group in out])
     print_wrapped(*with_remark(rulings, shown), *_folded(_not_counted(judged)))
     in_slurm = nodesets.of(node for nodes in scope.partitions.values() for node in nodes)
@@ -319,7 +316,7 @@ def print_rows(judged: Judgement, decision: Decision, places: Iterable[Place]) -
     for place in places:
         ruling = decision.rulings[place.node]
         head = (place.node, ruling.state, "yes" if ruling.back else "no", place.service.value)
-        rows.append((*head, *node_groups.cells(ruling.findings, shown)))
+        rows.append((*head, *in_bounds_unit.cells(ruling.findings, shown)))
     print_plain(COLUMNS, rows)
 
 

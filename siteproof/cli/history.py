@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from siteproof import files
-from siteproof.cli import records, shared
+from siteproof.cli import shared
 from siteproof.errors import ExitCode, UserError, harmless
 from siteproof.history import History, extract, open_history, views
 from siteproof.history.extract import Wanted
@@ -139,7 +139,7 @@ def _summary(found: History, wanted: Wanted, form: str) -> None:
         click.echo(json.dumps(answer, indent=1))
         return
     if form:
-        records.print_plain(NAMES, [list(map(_cell, row)) for row in rows])
+        shared.print_plain(NAMES, [list(map(_cell, row)) for row in rows])
         return
     if rows:
         _table(NAMES, rows)
@@ -147,7 +147,7 @@ def _summary(found: History, wanted: Wanted, form: str) -> None:
     samples, count = (sum(row[place] for row in rows) for place in (3, 2))
     click.echo(f"store: {found.folder or 'in memory'}")
     text = f"history: {samples:,} samples in {count:,} files, {len(found.refused)} refused"
-    records.print_answer(text, COLUMNS)
+    shared.print_answer(text, COLUMNS)
 
 
 def _refused(lines: Sequence[str], err: bool = False) -> None:
@@ -163,13 +163,13 @@ def _answer(found: History, query: str, form: str) -> None:
         raise UserError("--json", what, hint="Rename one of them in the query, with AS")
     if cell := CELLS.get(form):
         cells = (list(map(cell, row)) for row in rows)
-        records.print_rows([str(cell(name)) for name in names], cells, form)
+        shared.print_rows([str(cell(name)) for name in names], cells, form)
         return
     shown = list(itertools.islice(rows, MAX_ROWS))
     _table(names, shown)
     more = sum(1 for _ in rows)
     cut = f", {more:,} of them not shown; --csv and --json have all" if more else ""
-    records.print_answer(f"{len(shown) + more:,} rows{cut}", COLUMNS)
+    shared.print_answer(f"{len(shown) + more:,} rows{cut}", COLUMNS)
 
 
 def _plain(value: object) -> object:
@@ -179,9 +179,7 @@ def _plain(value: object) -> object:
 
 
 def _table(names: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
-    records.print_table(
-        records.table(map(harmless, names), (list(map(_cell, row)) for row in rows))
-    )
+    shared.print_table(shared.table(map(harmless, names), (list(map(_cell, row)) for row in rows)))
 
 
 def _cell(value: object) -> str:
@@ -208,9 +206,9 @@ def _opened(wanted: Wanted, *, rebuild: bool) -> History:
 def _print_columns() -> None:
     for view, columns in views.VIEWS.items():
         each = "value" if view == "samples" else "job"
-        records.print_wrapped(f"{view}, one row for each {each}:")
+        shared.print_wrapped(f"{view}, one row for each {each}:")
         for column in columns:
-            records.print_wrapped(f"  {column.name:<12} {column.kind:<10} {column.meaning}")
+            shared.print_wrapped(f"  {column.name:<12} {column.kind:<10} {column.meaning}")
     count = sum(map(len, views.VIEWS.values()))
     first = ["siteproof", "history", "--sql", "SELECT * FROM runs ORDER BY time DESC LIMIT 20"]
-    records.print_answer(f"{len(views.VIEWS)} views, {count} columns", shlex.join(first))
+    shared.print_answer(f"{len(views.VIEWS)} views, {count} columns", shlex.join(first))

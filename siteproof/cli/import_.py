@@ -11,15 +11,21 @@ import click
 
 from siteproof import files, sites
 from siteproof.checks import centre_settings
-from siteproof.cli.records import print_answer, print_unapplied
-from siteproof.cli.shared import applies, print_text, repeated, text_option
-from siteproof.compare.published import imported
+from siteproof.cli.shared import (
+    applies,
+    print_answer,
+    print_text,
+    print_unapplied,
+    repeated,
+    text_option,
+)
+from siteproof.compare.published import results
 from siteproof.errors import ExitCode, UserError
 from siteproof.history.foreign import copying
 from siteproof.history.foreign.copying import Content, State
 from siteproof.history.foreign.figures import DEFAULT, LeftOut, Options
 from siteproof.history.foreign.layouts import PRESETS
-from siteproof.sites.published_csv import Published
+from siteproof.sites.site_tables import Published
 from siteproof.units import count
 from siteproof.wording.verdicts import own
 
@@ -151,16 +157,16 @@ def _brought(paths: Sequence[Path], system: str, given: Options, apply: bool) ->
 
 def _csv(file: Path, system: str, apply: bool) -> str:
     """What was done with a file, or would be."""
-    rows = imported.read(file, system)
+    rows = results.read_published(file, system)
     files.must_exist()
     if not apply:
         return f"{file.name}: {count(len(rows), 'value')}"
-    figures, done = imported.keep(file, rows.values(), files.perflogs())
+    figures, done = results.keep(file, rows.values(), files.perflogs())
     for path, state in done.items():
-        if state is not imported.State.SAME:
+        if state is not results.State.SAME:
             click.echo(f"{state}: {path.relative_to(files.folder())}")
     made = Counter(done.values())
-    shown = ", ".join(f"{made[state]} {state}" for state in imported.MADE if made[state])
+    shown = ", ".join(f"{made[state]} {state}" for state in results.MADE if made[state])
     return f"{file.name}: {count(figures, 'value')}; files of samples: {shown}"
 
 

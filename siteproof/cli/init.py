@@ -13,8 +13,7 @@ from pathlib import Path
 import click
 
 from siteproof import files
-from siteproof.cli.records import print_answer
-from siteproof.cli.shared import refuse_strangers
+from siteproof.cli.shared import print_answer, refuse_strangers
 from siteproof.errors import UserError
 from siteproof.installed import SUITE
 from siteproof.sites.site import SUPPLIED

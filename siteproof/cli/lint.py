@@ -10,20 +10,28 @@ import click
 
 from siteproof import files
 from siteproof.answers import reachable
-from siteproof.cli.records import print_rows, print_table, table
-from siteproof.cli.shared import OPEN_TO_ALL, by_system, flag, forms, print_text
+from siteproof.cli.shared import (
+    OPEN_TO_ALL,
+    by_system,
+    flag,
+    forms,
+    print_rows,
+    print_table,
+    print_text,
+    table,
+)
 from siteproof.cli.sites import FILES
 from siteproof.errors import ExitCode, UserError
 from siteproof.record.finding import Finding
-from siteproof.record.grouped import grouped
-from siteproof.sites import Site, check_files, manual
+from siteproof.record.pair_units import grouped
+from siteproof.sites import Site, catalogue, manual
 from siteproof.sites.schema.yamlfile import Document, shown
 from siteproof.sites.site import examine, find, lint_sites, load, names, trust
 from siteproof.spack import env_files as software
 from siteproof.sweeps import reading as sweeps
 from siteproof.sweeps.tools import SWEEPS_ONLY, TOOLS
 from siteproof.units import count
-from siteproof.verdict.members import asked
+from siteproof.verdict.others import asked
 from siteproof.wording.findings import sentence
 
 ANSWERS = ("criteria", "check", "derivation", "evidence", "not here")
@@ -202,7 +210,7 @@ def _checks(chosen: list[str]) -> list[UserError]:
     known = sweeps.examine()[0].items()
     by_check = grouped((TOOLS[file.sweep.tool].check, name) for name, file in known)
     sites = [site for name in chosen if (site := examine(name)[0])]
-    return check_files.lint(sites, by_check, SWEEPS_ONLY)
+    return catalogue.lint(sites, by_check, SWEEPS_ONLY)
 
 
 def _data(chosen: list[str]) -> list[UserError]:

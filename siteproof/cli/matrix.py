@@ -15,9 +15,9 @@ from siteproof import sites
 from siteproof.analysis.attribution import ASYMMETRIC, Pair, asymmetries
 from siteproof.answers import implausible
 from siteproof.cli import shared
-from siteproof.cli.records import print_answer, print_plain, print_table, print_wrapped, table
+from siteproof.cli.shared import print_answer, print_plain, print_table, print_wrapped, table
 from siteproof.errors import ExitCode
-from siteproof.export.answer_model import Answer, dumps, plain, same
+from siteproof.export.documents import Answer, dumps, plain, same
 from siteproof.links import matrix as made
 from siteproof.links.matrix import Matrix, by_day, day_unit
 from siteproof.links.transfers import NONE, Grade, Grades
@@ -25,8 +25,7 @@ from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import Sample
 from siteproof.sites import Site
 from siteproof.units import count, with_unit
-from siteproof.wording.amounts import per_cent
-from siteproof.wording.findings import sentence
+from siteproof.wording.findings import per_cent, sentence
 from siteproof.wording.verdicts import own
 
 WHOLE = 14  # nodes of a matrix that is shown whole; of a larger one, what is bad

@@ -10,21 +10,20 @@ import click
 from ClusterShell.NodeSet import NodeSet
 
 from siteproof import files, nodesets, sites
-from siteproof.cli import records, shared
+from siteproof.cli import shared
 from siteproof.cli.compare import against
 from siteproof.cli.gate_answer import in_slurm, print_in_slurm, record_of, with_remark
 from siteproof.errors import UserError, hint
 from siteproof.export import documents
-from siteproof.export.answer_model import dumps
+from siteproof.export.documents import dumps
 from siteproof.gate import reports
 from siteproof.nodes.states import FleetReport, MetricReport, State
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.sessions import Sessions
 from siteproof.units import with_unit
 from siteproof.verdict.judgement import Judgement, judge_system
-from siteproof.wording import node_groups
-from siteproof.wording.amounts import change
-from siteproof.wording.findings import full
+from siteproof.wording import in_bounds_unit
+from siteproof.wording.findings import change, full
 from siteproof.wording.in_bounds_unit import Shown
 from siteproof.wording.verdicts import heading, measure, own_command
 
@@ -92,29 +91,31 @@ def _inventory(system: str) -> NodeSet:
 def _print(judged: Judgement, report: FleetReport) -> None:
     """A record a group of nodes, what limits the trust, what to run, and the answer."""
     shown = Shown(judged)
-    records.print_wrapped(heading(judged))
-    found = node_groups.groups(
+    shared.print_wrapped(heading(judged))
+    found = in_bounds_unit.groups(
         (n.node, n.state, n.findings) for n in report.nodes.values() if n.state is not State.OK
     )
-    records.print_records([record_of(group, shown) for group in found])
-    records.print_wrapped(*_remarks(judged, report))
+    shared.print_records([record_of(group, shown) for group in found])
+    shared.print_wrapped(*_remarks(judged, report))
     print_in_slurm(judged)
     _print_commands(judged, report)
     counts = {state: len(report.of(state)) for state in State}
     states_ = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
     of = f" of {len(report.nodes)}" if len(counts) - list(counts.values()).count(0) > 1 else ""
     answer = f"nodes of {judged.site.system.system}: {states_ or 'none'}{of}"
-    records.print_answer(answer, _next(judged, report))
+    shared.print_answer(answer, _next(judged, report))
 
 
 def _print_plain(judged: Judgement, report: FleetReport) -> None:
     """A line a node, the most severe first."""
     shown, rows = Shown(judged), []
-    for group in node_groups.groups((n.node, n.state, n.findings) for n in report.nodes.values()):
+    for group in in_bounds_unit.groups(
+        (n.node, n.state, n.findings) for n in report.nodes.values()
+    ):
         for node in map(report.nodes.__getitem__, group.nodes):
             head = (node.node, str(node.state), node.role)
-            rows.append((*head, *node_groups.cells(node.findings, shown)))
-    records.print_plain(node_groups.COLUMNS, rows)
+            rows.append((*head, *in_bounds_unit.cells(node.findings, shown)))
+    shared.print_plain(in_bounds_unit.COLUMNS, rows)
 
 
 def _remarks(judged: Judgement, report: FleetReport) -> Iterator[str]:
@@ -186,16 +187,16 @@ def _print_metric(judged: Judgement, report: FleetReport, metric: str, form: str
     shown = Shown(judged)
     rows = [(n.units[metric], n.state, *_cells(shown, metric, n.metrics[metric])) for n in ranked]
     if form:
-        records.print_plain(RANKED, rows)
+        shared.print_plain(RANKED, rows)
         return
-    records.print_table(records.table(RANKED, rows[:MAX_RANKED], f"{metric}: {judged.chosen}"))
+    shared.print_table(shared.table(RANKED, rows[:MAX_RANKED], f"{metric}: {judged.chosen}"))
     if len(ranked) > MAX_RANKED:
         shared.print_text(f"{len(ranked) - MAX_RANKED} better nodes are not shown, see --plain")
-    records.print_wrapped(*_doubts(judged, report))
+    shared.print_wrapped(*_doubts(judged, report))
     slow = [n for n in ranked if n.metrics[metric].slow_runs]
     found = f"slow in some run: {nodesets.of(n.node for n in slow)}" if slow else "no slow run"
     command = own_command(judged, "why", slow[0].node) if slow else ""
-    records.print_answer(f"{metric}: {found}", command)
+    shared.print_answer(f"{metric}: {found}", command)
 
 
 def _cells(shown: Shown, metric: str, m: MetricReport) -> tuple[str, ...]:

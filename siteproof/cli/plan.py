@@ -21,18 +21,29 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from siteproof import files, installed, nodesets, sites, units
-from siteproof.answers import required
+from siteproof.answers import expected
 from siteproof.checks import selection, timetable
 from siteproof.checks.selection import ALL, NO_FILE_SYSTEM, TOO_FEW, UNSHARED
-from siteproof.cli.records import Entry, print_answer, print_records, print_rows, print_wrapped
-from siteproof.cli.shared import by_mode, by_system, flag, forms, print_text, text_option
+from siteproof.cli.shared import (
+    Entry,
+    by_mode,
+    by_system,
+    flag,
+    forms,
+    print_answer,
+    print_records,
+    print_rows,
+    print_text,
+    print_wrapped,
+    text_option,
+)
 from siteproof.errors import ExitCode, UserError, UserErrors
-from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import grouped
 from siteproof.record.samples import Header
 from siteproof.sites import Site, catalogue, pairs
 from siteproof.sweeps.tools import SWEEPS_ONLY
 from siteproof.units import count
-from siteproof.verdict.members import asked
+from siteproof.verdict.others import asked
 
 OWN = "siteproof: "  # how a line of Siteproof in ReFrame's output begins
 Case = dict[str, Any]  # what `reframe --describe` prints of one check
@@ -196,7 +207,7 @@ def _of_members(whole: Site) -> list[str]:
     found: dict[str, list[str]] = {}
     for name, member in whole.members.items():
         for key, criterion in asked(whole, member).criteria.items():
-            needed = required.answering(member, criterion)
+            needed = expected.answering(member, criterion)
             checks = [member.catalogue[one.metric].check for one in needed]
             for check in dict.fromkeys(filter(None, checks)) or ["siteproof probe"]:
                 found.setdefault(f"{name}  {check}", []).append(key)
@@ -346,7 +357,7 @@ def _set_by(case: Case, site: Site) -> list[str]:
     job = Header("", "", "", "", case["@class"], "", "", case["mode"], conditions=where)
     found = [
         (" ".join(f"{name}={value}" for name, value in point.items()), key)
-        for key, every in required.set_by(site, job)
+        for key, every in expected.set_by(site, job)
         # A value of -S overrides that of a criterion.
         if (point := {k: v for k, v in every.items() if str(case.get(k) or v) == v})
     ]

@@ -10,11 +10,21 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from siteproof.checks import centre_settings
-from siteproof.cli.records import print_answer, print_table, print_unapplied, print_wrapped, table
-from siteproof.cli.shared import applies, by_system, by_system_to_copy, print_text, repeated
+from siteproof.cli.shared import (
+    applies,
+    by_system,
+    by_system_to_copy,
+    print_answer,
+    print_table,
+    print_text,
+    print_unapplied,
+    print_wrapped,
+    repeated,
+    table,
+)
 from siteproof.cli.sites import Listing, listed, of_slurm, print_new
 from siteproof.errors import ExitCode, UserError
-from siteproof.porting import access, carry, from_settings, grouping, lay_out, new_site
+from siteproof.porting import carry, from_settings, grouping, new_site
 from siteproof.porting.carry import Carried, Part
 from siteproof.sites import Site, catalogue, load, load_to_copy
 from siteproof.units import count
@@ -88,13 +98,13 @@ def _of_settings(
     context: click.Context, file: Path, wanted: str, slurm: Slurm, apply: bool
 ) -> NoReturn:
     """Make a site of a system of ReFrame's settings. Raises UserError, UserErrors, OSError."""
-    settings, notes = centre_settings.read(file, wanted), access.Notes()
+    settings, notes = centre_settings.read(file, wanted), from_settings.Notes()
     name = str(settings.system["name"])
-    lay_out.refuse(name)
+    new_site.refuse(name)
     found = Listing({}, {}, slurm.cluster, file.name)
-    if access.needs_slurm(settings):
+    if from_settings.needs_slurm(settings):
         found = listed(*slurm)
-    reached = access.reached(settings, *found[:3], notes)
+    reached = from_settings.reached(settings, *found[:3], notes)
     grouped = grouping.group(found.nodes, reached, apart=True)
     features = catalogue.read().features
     given = from_settings.sections(settings, grouped, found.cluster, features, notes)
@@ -118,7 +128,7 @@ def _of_settings(
     print_text(*notes.kept, title="changed: ", err=not apply)
     print_text(*notes.missing, title="no counterpart: ", err=not apply)
     if apply:
-        print_new(name, *lay_out.write(name, texts), grouped)
+        print_new(name, *new_site.write(name, texts), grouped)
     else:
         answer = f"{name}: {len(notes.missing)} without a counterpart"
         print_unapplied(context, answer, err=True)
@@ -146,7 +156,7 @@ def _of_site(
     if not any(one.entry for one in found):
         print_answer(_answer(found))
     elif apply:
-        where = lay_out.add(new, f"criteria-{source}.yaml", _text(old, new, found))
+        where = new_site.add(new, f"criteria-{source}.yaml", _text(old, new, found))
         print_answer(f"{_answer(found)}; written to {where}", f"siteproof lint --system {target}")
     else:
         print_unapplied(context, _answer(found))

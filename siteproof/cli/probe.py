@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 
 import click
 
-from siteproof import files, sites
+from siteproof import files, probes, sites
 from siteproof.cli.shared import by_service, print_text, refuse_unknown, which_system
 from siteproof.errors import ExitCode, UserError
-from siteproof.probes import probing
 from siteproof.record import availability_log
 from siteproof.record.availability_log import ProbeResult
 from siteproof.sites import Probe, Site
@@ -39,9 +38,9 @@ def probe(services: tuple[str, ...], system: str) -> None:
     files.must_exist()
     number = bad = 0
     chosen = _chosen(site, services)
-    lacking = probing.lacking(site, chosen.values())
-    able = {name: one for name, one in chosen.items() if not probing.lacking(site, [one])}
-    for result in probing.run_round(able, site):
+    lacking = probes.lacking(site, chosen.values())
+    able = {name: one for name, one in chosen.items() if not probes.lacking(site, [one])}
+    for result in probes.run_round(able, site):
         # As it comes, so that lines are in the order of time.
         availability_log.append(files.perflogs(), site.name, result)
         print_text(f"{result.probe}: {_answer(result)}")
@@ -75,4 +74,4 @@ def _chosen(site: Site, services: Sequence[str]) -> dict[str, Probe]:
     now = datetime.now(UTC)
     log = availability_log.recent(files.perflogs(), site.name, now)
     last = availability_log.last_times(log.results)
-    return probing.due(every, last, int(now.timestamp()))
+    return probes.due(every, last, int(now.timestamp()))

@@ -11,19 +11,28 @@ import click
 from rich.text import Text
 
 from siteproof import files
-from siteproof.cli.records import print_answer, print_plain, print_table, table
-from siteproof.cli.shared import flag, forms, print_text, site_of, which_system
+from siteproof.cli.shared import (
+    flag,
+    forms,
+    print_answer,
+    print_plain,
+    print_table,
+    print_text,
+    site_of,
+    table,
+    which_system,
+)
 from siteproof.compare.published import results
+from siteproof.compare.published.ratios import Table as Results
+from siteproof.compare.published.ratios import shown, when
 from siteproof.compare.published.results import Answer as Outcome
 from siteproof.compare.published.results import Judged, remarks
-from siteproof.compare.published.table_cells import Table as Results
-from siteproof.compare.published.table_cells import shown, when
 from siteproof.errors import ExitCode, UserError
-from siteproof.export.answer_model import Answer, dumps
+from siteproof.export.documents import Answer, dumps
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
 from siteproof.record.samples import PUBLISHED
-from siteproof.sites import calendar_csv
+from siteproof.sites import site_tables
 from siteproof.wording.verdicts import own
 
 WHOLE = ("answer", "criterion", "value")  # columns that are never broken
@@ -71,7 +80,7 @@ def published(system: str, everything: bool, form: str) -> None:
         hint = f"Run 'siteproof import --system {site.name} --apply' first"
         raise UserError("published", what, hint=hint)
     judged = results.judged(site, published)
-    on_time = calendar_csv.remarks(site.milestones)
+    on_time = site_tables.remarks(site.milestones)
     tables = results.tables(site, published)
     if form == "json":
         click.echo(dumps(_for_programs(site.name, judged, tables, on_time)))

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from siteproof import files, nodesets, sites
-from siteproof.cli.records import print_answer
-from siteproof.cli.shared import author, must_give, site_of, text_option, which_system
+from siteproof.cli.shared import author, must_give, print_answer, site_of, text_option, which_system
 from siteproof.errors import UserError
 from siteproof.record import evidence_records
 from siteproof.record.evidence_records import Repair

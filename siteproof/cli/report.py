@@ -14,13 +14,21 @@ import click
 
 from siteproof import files, installed
 from siteproof.cli import shared
-from siteproof.cli.records import print_answer, print_wrapped
-from siteproof.cli.shared import flag, print_left_out, print_text, text_option, which_answers
+from siteproof.cli.shared import (
+    flag,
+    print_answer,
+    print_left_out,
+    print_text,
+    print_wrapped,
+    text_option,
+    which_answers,
+)
 from siteproof.errors import UserError, UserErrors
 from siteproof.record.clocks import moment_of
 from siteproof.record.sessions import Sessions
-from siteproof.report import assemble, brief, html, markdown, material, web_folder
+from siteproof.report import brief, html, markdown, material, web_folder
 from siteproof.report.material import Material
+from siteproof.report.summary import begin
 from siteproof.sites import Site
 from siteproof.sites import site as sites
 from siteproof.units import count
@@ -89,7 +97,7 @@ def _report(
         shared.refuse(target)
         if not output:
             _refuse_foreign(target)
-        text = PAGES[ending](assemble.build(found), found.now)
+        text = PAGES[ending](begin.assemble(found), found.now)
         print_left_out(*found.judged.all_sessions)
         shared.write(target, text.encode("utf-8", "backslashreplace"))
     click.echo(f"{target}: {_size(len(text.encode()))}, {found.judged.chosen}")
@@ -157,7 +165,7 @@ class _Kept:
         try:
             found = material.gather(self.site.name, name=page.asked)
             with closing(found):
-                built = assemble.build(found)
+                built = begin.assemble(found)
                 text = html.page(built, found.now).encode("utf-8", "backslashreplace")
         except (UserError, UserErrors) as error:
             self.errors += error.errors if isinstance(error, UserErrors) else [error]

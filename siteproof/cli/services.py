@@ -10,8 +10,14 @@ from contextlib import suppress
 import click
 
 from siteproof import files, sites, units
-from siteproof.cli.records import print_answer, print_unapplied
-from siteproof.cli.shared import applies, print_text, refuse_unknown, which_system
+from siteproof.cli.shared import (
+    applies,
+    print_answer,
+    print_text,
+    print_unapplied,
+    refuse_unknown,
+    which_system,
+)
 from siteproof.errors import ExitCode, UserError
 from siteproof.record import manifest, samples
 from siteproof.services import runner, steps

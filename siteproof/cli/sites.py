@@ -16,11 +16,21 @@ import click
 from click.shell_completion import CompletionItem
 
 from siteproof import files, nodesets
-from siteproof.cli import records
-from siteproof.cli.records import print_answer, print_unapplied, print_wrapped
-from siteproof.cli.shared import applies, by_system, flag, forms, print_text, repeated, text_option
+from siteproof.cli import shared
+from siteproof.cli.shared import (
+    applies,
+    by_system,
+    flag,
+    forms,
+    print_answer,
+    print_text,
+    print_unapplied,
+    print_wrapped,
+    repeated,
+    text_option,
+)
 from siteproof.errors import ExitCode, UserError, harmless
-from siteproof.porting import grouping, lay_out, new_site, one_node
+from siteproof.porting import grouping, new_site
 from siteproof.record.samples import MEANINGS
 from siteproof.sites import Site, catalogue, folder, machine, manual, names, recognise
 from siteproof.sites.manual import Key
@@ -93,14 +103,14 @@ def sites(ctx: click.Context, /, form: str, **lists: bool) -> None:
     if form and (len(chosen) > 1 or ctx.invoked_subcommand):
         raise UserError(f"--{form}", "goes with one list")
     if form:
-        records.print_rows(*(LISTS[chosen[0]] if chosen else _sites)(), form)
+        shared.print_rows(*(LISTS[chosen[0]] if chosen else _sites)(), form)
         ctx.exit()
     for name in chosen:
         columns, rows = LISTS[name]()
         if name == "keys":
             _print_keys(rows)
         else:
-            records.print_table(records.table(columns, rows))
+            shared.print_table(shared.table(columns, rows))
     if chosen:
         ctx.exit()
     if ctx.invoked_subcommand is None:
@@ -222,7 +232,7 @@ def new(
     """
     if nodes and describe:
         raise UserError("--describe", "runs a job on a live cluster", "--node NODE=FILE")
-    lay_out.refuse(name)
+    new_site.refuse(name)
     found = listed(nodes, partitions, cluster)
     grouped = grouping.group(found.nodes, found.partitions)
     if not grouped.roles:
@@ -233,7 +243,7 @@ def new(
     options = {key: f"--{key}={_word(key, text)}" for key, text in given_options.items() if text}
     described = _described(grouped, looked_at)
     if describe:
-        live, missing = one_node.through_slurm(
+        live, missing = grouping.through_slurm(
             grouped.roles, catalogue.read().features, options.values()
         )
         described = {**live, **described}
@@ -254,7 +264,7 @@ def new(
     )
     texts = new_site.files(known)
     if apply:
-        print_new(name, *lay_out.write(name, texts), grouped)
+        print_new(name, *new_site.write(name, texts), grouped)
         return
     click.echo(texts["system.yaml"], nl=False)
     print_unapplied(context, count(len(grouped.roles), "role"), err=True)
@@ -337,9 +347,9 @@ def _live() -> tuple[str, str]:
 
 def _described(
     grouped: grouping.Grouped, looked_at: tuple[str, ...]
-) -> dict[str, one_node.OneNode]:
+) -> dict[str, grouping.OneNode]:
     """What nodes printed, by the kind of hardware. Raises UserError."""
-    found: dict[str, one_node.OneNode] = {}
+    found: dict[str, grouping.OneNode] = {}
     for text in looked_at:
         node, equals, path = text.partition("=")
         role = next((one for one in grouped.roles if node in one.nodes), None)
@@ -349,7 +359,7 @@ def _described(
         if known := found.get(role.hardware):
             what = f"{known.name}, which is given, too, has the same hardware"
             raise UserError(f"--node {text[:60]}", what, "one node of each kind")
-        found[role.hardware] = one_node.read(node, _read(Path(path)))
+        found[role.hardware] = grouping.read(node, _read(Path(path)))
     return found
 
 

@@ -14,23 +14,30 @@ from rich.table import Table
 from siteproof import files, sites
 from siteproof.analysis.plateau import At, Beyond, Decline, Place
 from siteproof.cli import shared
-from siteproof.cli.records import print_answer, print_rows, print_table, table
-from siteproof.cli.shared import forms, print_text, text_option
-from siteproof.curves import run_findings, sweep_reasons, sweep_runs
+from siteproof.cli.shared import (
+    forms,
+    print_answer,
+    print_rows,
+    print_table,
+    print_text,
+    table,
+    text_option,
+)
+from siteproof.curves import run_findings, sweep_runs
 from siteproof.curves.measured import ALL, Curve, Row
 from siteproof.curves.run_findings import Reached, SweepReport
 from siteproof.errors import ExitCode, UserError, UserErrors
-from siteproof.export.answer_model import Answer, dumps, same
+from siteproof.export.documents import Answer, dumps, same
 from siteproof.record import manifest
 from siteproof.record.finding import Finding
 from siteproof.record.samples import SWEEP, Sample
 from siteproof.record.sessions import Sessions
-from siteproof.report import sweep_figures
+from siteproof.report.chapters import sweeps
 from siteproof.report.figure import line_plot
 from siteproof.sweeps import reading
 from siteproof.sweeps.reading import SweepFile
 from siteproof.units import count, size
-from siteproof.wording import amounts, sweep_results
+from siteproof.wording import findings, sweep_results
 from siteproof.wording.findings import bound_name
 
 FIGURES = (".svg", ".png")
@@ -115,7 +122,7 @@ def _print(name: str, reports: Sequence[SweepReport], code: ExitCode, form: str)
     if form == "json":
         chosen = "; ".join(dict.fromkeys(str(report.run) for report in reports))
         answer = (reports[0].run.system, chosen, code, name, list(map(_run, reports)))
-        click.echo(dumps(Sweeps(*answer, sweep_reasons.of_reports(reports))))
+        click.echo(dumps(Sweeps(*answer, run_findings.of_reports(reports))))
     elif form:
         print_rows(COLUMNS, _points(reports), form)
     else:
@@ -214,12 +221,12 @@ def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:
     if len(curves) > 1 or curves[0].line:
         columns[report.axis.lines] = lambda curve, _: curve.line_name.partition(" ")[2]
     columns[report.axis.name] = lambda _, row: _place(report, row)
-    columns["median"] = lambda _, row: amounts.number(row.point.median)
-    columns["low"] = lambda _, row: amounts.number(row.point.low)
-    columns["high"] = lambda _, row: amounts.number(row.point.high)
+    columns["median"] = lambda _, row: findings.number(row.point.median)
+    columns["low"] = lambda _, row: findings.number(row.point.low)
+    columns["high"] = lambda _, row: findings.number(row.point.high)
     columns["n"] = lambda _, row: str(len(row.point.values))
     if first.better == "higher" and len({row.tasks for _, row in rows}) > 1:
-        columns["a task"] = lambda _, row: amounts.number(row.per_task)
+        columns["a task"] = lambda _, row: findings.number(row.per_task)
     columns |= _efficiency(report, first)
     if any(row.fair is not None for _, row in rows):
         columns["slowest rank"] = lambda _, row: _share(row.fair)
@@ -233,7 +240,7 @@ def _table(report: SweepReport, lines: Sequence[Curve]) -> Table:
 def _efficiency(report: SweepReport, curve: Curve) -> Columns:
     """The column of a program over growing numbers of nodes."""
     shares = report.efficiency_of(curve)
-    return {"efficiency": lambda _, row: amounts.per_cent(shares[row.nodes])} if shares else {}
+    return {"efficiency": lambda _, row: findings.per_cent(shares[row.nodes])} if shares else {}
 
 
 def _place(report: SweepReport, row: Row) -> str:
@@ -242,7 +249,7 @@ def _place(report: SweepReport, row: Row) -> str:
 
 
 def _share(share: float | None) -> str:
-    return "-" if share is None else amounts.per_cent(share)
+    return "-" if share is None else findings.per_cent(share)
 
 
 def _of_bound(limits: Sequence[Reached]) -> str:
@@ -252,7 +259,7 @@ def _of_bound(limits: Sequence[Reached]) -> str:
 def draw(path: Path, reports: Sequence[SweepReport]) -> None:
     """Write the figure, whole or not at all. Raises UserError where there is nothing to draw."""
     named = [(_label(report, reports), report) for report in reports]
-    found = sweep_figures.plots(named)
+    found = sweeps.plots(named)
     if not found:
         raise UserError("--figure", "no point has a value, so there is nothing to draw")
     shared.write(path, line_plot.file(found, path.suffix[1:]))

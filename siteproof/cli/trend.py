@@ -16,9 +16,9 @@ from rich.table import Table
 from siteproof import files, history
 from siteproof import trend as trends
 from siteproof.analysis.steps import POWER
-from siteproof.cli import records, shared
+from siteproof.cli import shared
 from siteproof.errors import ExitCode, UserError, harmless, hint
-from siteproof.export.answer_model import Answer, dumps, same
+from siteproof.export.documents import Answer, dumps, same
 from siteproof.history import History
 from siteproof.history.extract import Wanted
 from siteproof.record import campaign
@@ -31,8 +31,7 @@ from siteproof.trend.alerts import AckFile, Rhythm
 from siteproof.trend.gaps import Sensitivity
 from siteproof.units import count
 from siteproof.wording import trends as wording
-from siteproof.wording.amounts import number
-from siteproof.wording.findings import full, fulls
+from siteproof.wording.findings import full, fulls, number
 from siteproof.wording.in_bounds_unit import shown_in
 
 
@@ -141,7 +140,7 @@ def trend(
         show_sensitivity(site, seen, form)
     elif form == "plain":
         changes = [*chain(*_parts(seen)), *seen.acknowledged]
-        records.print_plain(wording.COLUMNS, [wording.plain(site, alert) for alert in changes])
+        shared.print_plain(wording.COLUMNS, [wording.plain(site, alert) for alert in changes])
     else:
         show(site, seen, {"--since": since, "--node": node}, whole=whole)
     raise SystemExit(code)
@@ -208,7 +207,7 @@ def why(context: click.Context, name: str, system: str) -> None:
         ]
     acked = acks.acknowledgements(files.perflogs(), site.name)
     explain(site, alert, lines, [r for r in acked if r.alert.id == alert.id])
-    records.print_answer("", wording.after(site.name, alert))
+    shared.print_answer("", wording.after(site.name, alert))
 
 
 @contextmanager
@@ -252,18 +251,18 @@ def show(site: Site, seen: Survey, asked: Mapping[str, str], *, whole: bool) -> 
     shared.print_text(f"{site.name}: what changed")
     parts = _parts(seen)
     shown = list(chain(*(part if whole else part[:MAX_LINES] for part in parts)))
-    entries = [records.Entry(wording.head(one), wording.phrases(site, one)) for one in shown]
-    records.print_records(entries)
+    entries = [shared.Entry(wording.head(one), wording.phrases(site, one)) for one in shown]
+    shared.print_records(entries)
     if more := sum(map(len, parts)) - len(shown):
         shared.print_text(f"{count(more, 'more change')}; --all lists them")
     acked = (wording.acknowledged(site, one) for one in seen.acknowledged)
-    records.print_wrapped(*acked, title="acknowledged: ")
-    records.print_wrapped(*fulls(seen.clocks), title="warning: ")
+    shared.print_wrapped(*acked, title="acknowledged: ")
+    shared.print_wrapped(*fulls(seen.clocks), title="warning: ")
     remarks = list(_remarks(seen))
     if remarks and not whole:
         remarks = [f"{count(len(remarks), 'remark')}; --all lists them"]
-    records.print_wrapped(*remarks)
-    records.print_answer(*wording.last_lines(site.name, seen, asked))
+    shared.print_wrapped(*remarks)
+    shared.print_answer(*wording.last_lines(site.name, seen, asked))
 
 
 def _remarks(seen: Survey) -> Iterator[str]:
@@ -281,10 +280,10 @@ def show_sensitivity(site: Site, seen: Survey, form: str) -> None:
     columns = ("metric", "role", "nodes", "runs", "scatter", *wording.LASTS)
     rows = [wording.sensitivity_cells(one) for one in seen.sensitivity]
     if form:
-        records.print_plain(columns, rows)
+        shared.print_plain(columns, rows)
         return
-    records.print_table(records.table(columns, rows, f"{site.name}: found with {POWER:.0%}"))
-    records.print_wrapped(wording.sensitivity(seen.sensitivity))
+    shared.print_table(shared.table(columns, rows, f"{site.name}: found with {POWER:.0%}"))
+    shared.print_wrapped(wording.sensitivity(seen.sensitivity))
 
 
 def _parts(seen: Survey) -> list[list[Alert]]:
@@ -302,7 +301,7 @@ def _parts(seen: Survey) -> list[list[Alert]]:
 
 def explain(site: Site, alert: Alert, lines: Sequence[Line], acked: Sequence[AckFile]) -> None:
     """One change: what, between which runs, under which conditions, and the runs around it."""
-    records.print_wrapped(wording.sentence(site, alert))
+    shared.print_wrapped(wording.sentence(site, alert))
     shared.print_text(*(f"  {name:12} {text}" for name, text in wording.evidence(alert)))
     for one in acked:
         name = "taken back" if one.takes_back else "acknowledged"
@@ -312,7 +311,7 @@ def explain(site: Site, alert: Alert, lines: Sequence[Line], acked: Sequence[Ack
     if alert.ends:
         shared.print_text(f"  {'ends':12} the gain of {alert.ends}; now as the other nodes")
     if any(line.node in alert.nodes for line in lines):
-        records.print_table(_runs(site, alert, lines))
+        shared.print_table(_runs(site, alert, lines))
     else:
         shared.print_text("  the runs themselves are no longer in the history")
 
@@ -328,7 +327,7 @@ def _runs(site: Site, alert: Alert, lines: Sequence[Line]) -> Table:
         time = str(moment.astype("datetime64[m]")).replace("T", " ")
         rows.append([time, *(_median(lines, moment, factor) for lines in columns.values())])
     title = f"{alert.series_name}, {unit}"
-    runs = records.table(["run, UTC", *columns], rows, title, right=columns, whole=["run, UTC"])
+    runs = shared.table(["run, UTC", *columns], rows, title, right=columns, whole=["run, UTC"])
     for place, row in enumerate(runs.rows, start=first):
         row.style = "bold" if place >= at else ""
     return runs

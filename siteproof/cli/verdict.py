@@ -6,11 +6,20 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from siteproof.cli.records import Entry, print_answer, print_plain, print_records, print_wrapped
-from siteproof.cli.shared import SET_ASIDE, forms, print_left_out, which_answers
+from siteproof.cli.shared import (
+    SET_ASIDE,
+    Entry,
+    forms,
+    print_answer,
+    print_left_out,
+    print_plain,
+    print_records,
+    print_wrapped,
+    which_answers,
+)
 from siteproof.export import documents
-from siteproof.export.answer_model import dumps
-from siteproof.record.severity import RANKS, Verdict
+from siteproof.export.documents import dumps
+from siteproof.record.finding import RANKS, Verdict
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement, judge_system
 from siteproof.verdict.tally import Standing, Tally, of_all

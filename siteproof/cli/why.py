@@ -15,16 +15,20 @@ from siteproof.analysis.slow_nodes import Slow, State
 from siteproof.answers.attempts import of_unit, why_not
 from siteproof.answers.criterion import CriterionVerdict, NodeVerdict, outdated
 from siteproof.cli.gate_answer import print_in_slurm, with_remark
-from siteproof.cli.records import print_answer, print_wrapped
-from siteproof.cli.shared import by_subject, json_option, print_text, which_answers
+from siteproof.cli.shared import (
+    by_subject,
+    json_option,
+    print_answer,
+    print_text,
+    print_wrapped,
+    which_answers,
+)
 from siteproof.errors import ExitCode, UserError
 from siteproof.export import documents
-from siteproof.export.answer_model import Answer, Time, dumps, same
-from siteproof.record.finding import Finding
-from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import LINK, PEER, ends, is_gpu
+from siteproof.export.documents import Answer, Time, dumps, same
+from siteproof.record.finding import Finding, Verdict, exit_code
+from siteproof.record.pair_units import LINK, PEER, ends, grouped, is_gpu
 from siteproof.record.samples import Sample
-from siteproof.record.severity import Verdict, exit_code
 from siteproof.sites import Criterion
 from siteproof.units import count, with_unit
 from siteproof.verdict.derived.given import DerivedSample

@@ -14,17 +14,16 @@ from pathlib import Path
 from typing import cast
 
 from siteproof import nodesets
-from siteproof.collect import cause, ending, origin, outcome, raw
+from siteproof.collect import cause, outcome, raw
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Raw, Stage
 from siteproof.errors import OutputError, UserError, harmless
 from siteproof.parsers import ALL, Reading, count, service
 from siteproof.parsers.service import Report, Step
 from siteproof.record import samples
-from siteproof.record.manifest import Manifest
-from siteproof.record.point import Point, folder_of
+from siteproof.record.manifest import Manifest, Point, folder_of
 from siteproof.slurm import client
-from siteproof.sweeps import knobs, tools
+from siteproof.sweeps import keys, tools
 
 NO_NODE = ""
 WITHOUT = "without"  # a fact: metrics that a job cannot measure, and why
@@ -37,7 +36,7 @@ def of_sweep(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
     raw_files = Stage.of(stage)
     nodes = nodesets.parse(job.expected)
     able = len(nodes) - len(job.lost)
-    left = {node: why for node, why in knobs.not_restored(stage).items() if node in nodes}
+    left = {node: why for node, why in keys.not_restored(stage).items() if node in nodes}
     # First, as the next user of these nodes needs it most.
     found = [(node, Outcome(status="invalid", why=why)) for node, why in left.items()]
     for number, point in job.points.items():
@@ -93,7 +92,7 @@ def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
     try:
         result = stage.result(folder_of(number))
         left = raw.read(result)
-        proof = origin.check(result.folder, origin.walker(left, job), left, job)
+        proof = raw.check(result.folder, raw.walker(left, job), left, job)
         outcome.must_have_worked(left, job)
         if lacking := sorted(point.knobs.keys() - left.facts.keys()):  # a full disk, for example
             raise OutputError(f"{lacking[0]} was not read back", "invalid")
@@ -129,7 +128,7 @@ def no_point(job: Manifest, point: Point, ended: str, able: int) -> Outcome:
         fates = {job.fate(node) for node in job.lost}
         status = "node_lost" if "node_lost" in fates else samples.INTERRUPTED
         return Outcome(status=status, why=f"needs {point.nodes} nodes; {lost}", dims=dims)
-    if ending.at_time_limit(ended):
+    if cause.at_time_limit(ended):
         why = "the job reached its time limit before this point"
     elif ended == "COMPLETED":
         why = "the walk ended before this point"
@@ -158,7 +157,7 @@ def _outcomes(stage: Stage, job: Manifest, ended: str) -> list[Outcome]:
     try:
         result = stage.result(node)
         left = raw.read(result)
-        proof = origin.check(result.folder, node, left, job)
+        proof = raw.check(result.folder, node, left, job)
         found = _report(left, job)
         _must_be_whole(found, left, job)
         outcome.must_not_set_what_the_job_sets(

@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any
 
 from siteproof import files, units
-from siteproof.collect import cause, ending, raw
+from siteproof.collect import cause, raw
 from siteproof.collect.derive import Measured
 from siteproof.collect.raw import KILLED, Execution, Raw
 from siteproof.errors import OutputError, harmless
@@ -77,7 +77,7 @@ def judge(
     try:
         parsed = [parse(run, left, job) for run in runs]
     except OutputError as error:
-        lost = ending.lost_output(left.meta, str(error), left.facts.get("program", job.check))
+        lost = cause.lost_output(left.meta, str(error), left.facts.get("program", job.check))
         if error.status != "parse" or lost is None:
             raise
         raise lost from None
@@ -161,7 +161,7 @@ def without_result(job: Manifest, node: str, ended: str) -> Outcome:
     """Nothing was left: the node could not take the job, or the job was ended."""
     if node in job.lost:
         return Outcome(status=job.fate(node), why=job.lost[node])
-    if ending.at_time_limit(ended):
+    if cause.at_time_limit(ended):
         return Outcome(status="timeout", why="no result when the job reached its time limit")
     return Outcome(status=samples.INTERRUPTED, why=f"left no result (job {ended or 'ended'})")
 
@@ -190,7 +190,7 @@ def status_of(
     meta = left.meta if left else {}
     texts = (left.stdout, left.stderr) if left else ("", "")
     known = [meta.get("exit", ""), *codes]
-    with_job = ending.with_its_job(ended, known, meta, texts, job.over)
+    with_job = cause.with_its_job(ended, known, meta, texts, job.over)
     return samples.INTERRUPTED if with_job else error.status
 
 
@@ -209,7 +209,7 @@ def must_have_worked(left: Raw, job: Manifest) -> None:
     code = left.number("exit")
     if code != 0:
         program = left.facts.get("program", "") or job.check
-        raise ending.failure(code, left.stdout, left.stderr, left.meta, program)
+        raise cause.failure(code, left.stdout, left.stderr, left.meta, program)
 
 
 def must_have_ended(run: Execution, left: Raw, job: Manifest) -> None:
@@ -219,7 +219,7 @@ def must_have_ended(run: Execution, left: Raw, job: Manifest) -> None:
         raise OutputError(f"{what} hung: ended after its time limit", "timeout")
     if run.exit != 0:
         code = left.number("exit") if run.exit is None else run.exit
-        raise ending.failure(code, run.stdout, run.stderr, left.meta, what)
+        raise cause.failure(code, run.stdout, run.stderr, left.meta, what)
 
 
 def program_of(run: Execution, left: Raw) -> str:

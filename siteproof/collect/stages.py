@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from siteproof import files, nodesets
-from siteproof.collect import cause, ending, of_system, origin, outcome, pair_turns, raw
+from siteproof.collect import cause, of_system, outcome, pair_turns, raw
 from siteproof.collect.cause import Cause
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Stage
 from siteproof.errors import OutputError, UserError, harmless
-from siteproof.record import clocks, descriptions, manifest, samples, set_aside
+from siteproof.record import clocks, descriptions, manifest, samples, sessions
 from siteproof.record.manifest import Manifest
 from siteproof.record.samples import Header, Sample
 from siteproof.slurm import client
@@ -90,7 +90,7 @@ def of_nodes(stage: Path, job: Manifest, ended: str) -> list[tuple[str, Outcome]
             found.append((node, read_node(raw_files, job, node, ended)))
         else:
             began = any(raw_files.has(f".{node}.{attempt}") for attempt in ATTEMPTS)
-            died = ending.without_result(reported.get(node), began, ended, job.check)
+            died = cause.without_result(reported.get(node), began, ended, job.check)
             found.append((node, _no_result(job, node, ended, died, others=others)))
     return found
 
@@ -121,7 +121,7 @@ def read_node(stage: Stage, job: Manifest, node: str, ended: str) -> Outcome:
         result = stage.result(node)
         meta = result.meta()
         left = raw.read(result)
-        proof = origin.check(result.folder, node, left, job)
+        proof = raw.check(result.folder, node, left, job)
         outcome.must_have_worked(left, job)
         conditions, readings, aside = outcome.judge(left, left.runs, job)
     except Exception as error:  # an error in one result must not stop the others
@@ -145,7 +145,7 @@ def to_samples(job: Manifest, outcomes: Sequence[tuple[str, Outcome]], now: floa
     common = _common([o.conditions for _, o in outcomes if o.status == "ok"])
     host = _common([o.host for _, o in outcomes if o.status == "ok"])
     shared = {key: text for key, text in host.items() if key in OF_HOST}
-    proof = origin.of_all([(node, o.origin) for node, o in outcomes if o.status == "ok"])
+    proof = raw.of_all([(node, o.origin) for node, o in outcomes if o.status == "ok"])
     when = _ended(job, [o for _, o in outcomes], now).isoformat(timespec="seconds")
     if off := clocks.of_nodes(((n, o.host) for n, o in outcomes), job.started, now):
         shared[clocks.NODES] = off
@@ -241,7 +241,7 @@ def _no_result(
     if died:
         return Outcome(status=died.status, why=str(died))
     found = outcome.without_result(job, node, ended)
-    if node in job.lost or ending.at_time_limit(ended) or ending.by_somebody(ended):
+    if node in job.lost or cause.at_time_limit(ended) or cause.by_somebody(ended):
         return found
     if not others:
         return replace(found, why=f"{found.why}, and neither did any other node")
@@ -275,7 +275,7 @@ def collect_lost(stages: Path, perflogs: Path) -> Iterator[tuple[Path, int | Use
     """
     for stage, job in orphans(stages):
         if isinstance(job, UserError):
-            set_aside.note(perflogs, stage, job, manifest.system_of(stage, stages))
+            sessions.note(perflogs, stage, job, manifest.system_of(stage, stages))
             yield stage, job
         elif owner := _other_owner(stage, perflogs):
             yield (
@@ -293,9 +293,9 @@ def _collect_one(stage: Path, perflogs: Path, job: Manifest) -> int | UserError:
         return UserError(perflogs, f"samples cannot be written: {error.strerror}")
     except Exception as error:  # an error in one stage must not stop the others
         broken = _broken(stage, error)
-        set_aside.note(perflogs, stage, broken, job.system)
+        sessions.note(perflogs, stage, broken, job.system)
         return broken
-    set_aside.clear(perflogs, stage)
+    sessions.clear(perflogs, stage)
     return count
 
 
@@ -323,9 +323,9 @@ def orphans(stages: Path) -> Iterator[tuple[Path, Manifest | UserError]]:
     """
     left = []
     perflogs = stages.with_name("perflogs")
-    discarded = set_aside.discarded(perflogs)
+    discarded = sessions.discarded(perflogs)
     for stage in manifest.pending(stages):
-        if set_aside.key(stage, perflogs) in discarded:
+        if sessions.key(stage, perflogs) in discarded:
             continue
         try:
             job = manifest.load(stage, stages)

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from siteproof import nodesets
 from siteproof.errors import UserError, hint
 from siteproof.record import campaign, evidence_records
+from siteproof.record.finding import Verdict, in_order
 from siteproof.record.samples import Header, Order
 from siteproof.record.series import CONTRACTUAL
-from siteproof.record.severity import Verdict, in_order
 
 if TYPE_CHECKING:
     from siteproof.verdict.judgement import Judgement

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 
 from siteproof import units
 from siteproof.analysis import plateau
-from siteproof.analysis.plateau import CurveShape, Point
-from siteproof.analysis.scaling import fairness
-from siteproof.record.grouped import grouped
+from siteproof.analysis.plateau import CurveShape, Point, fairness
+from siteproof.record.pair_units import grouped
 from siteproof.record.samples import Sample
 from siteproof.sites import Metric
 from siteproof.sweeps.tools import shown

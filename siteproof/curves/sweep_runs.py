@@ -13,14 +13,14 @@ from functools import cached_property
 from siteproof import nodesets
 from siteproof.errors import UserError
 from siteproof.record import campaign as campaigns
-from siteproof.record.grouped import grouped
-from siteproof.record.point import Point
+from siteproof.record.finding import broke
+from siteproof.record.manifest import Point
+from siteproof.record.pair_units import grouped
 from siteproof.record.samples import SWEEP, Sample
-from siteproof.record.severity import broke
 from siteproof.sites import Site
 from siteproof.sweeps import caps
+from siteproof.sweeps.caps import RESUMES, SWEEP_HASH, chain, settled
 from siteproof.sweeps.reading import SweepFile
-from siteproof.sweeps.resume import RESUMES, SWEEP_HASH, chain, settled
 
 POINTS, LEFT_OUT = "points", "left_out"  # provenance: how many fitted; numbers of the others
 SCALING = "Scaling"  # the check whose points the site names, and no file

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from siteproof.analysis.plateau import At, Unknown, Why
-from siteproof.curves import measured, run_findings, sweep_reasons, sweep_runs
+from siteproof.curves import measured, run_findings, sweep_runs
 from siteproof.curves.measured import PER_NODE, TASKS, Curve
 from siteproof.curves.sweep_runs import SweepRun
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind, note
-from siteproof.record.point import KNOB, OWN
+from siteproof.record.manifest import KNOB, OWN
 from siteproof.record.samples import Header, Sample
 from siteproof.sites import Site
 from siteproof.sweeps import reading
@@ -135,7 +135,7 @@ def _incomplete(run: SweepRun, file: SweepFile | None, site: Site) -> Finding | 
     if state.planned is None:
         return finding.of(Kind.SWEEP_FILE_CHANGED, where)
     if run.caps:
-        return sweep_reasons.capped(run, state)
+        return run_findings.capped(run, state)
     if not state.complete:
         text = "sweep {sweep} in session {session} is incomplete: {done} of {planned} points"
         return note(text, **where, done=state.done, planned=state.planned)

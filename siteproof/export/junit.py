@@ -25,9 +25,9 @@ from siteproof import nodesets
 from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
 from siteproof.errors import harmless
 from siteproof.export.documents import answers, common
+from siteproof.record.finding import UNDECIDED, Verdict, most_severe, of_status
 from siteproof.record.pair_units import ends
 from siteproof.record.samples import Header, Sample
-from siteproof.record.severity import UNDECIDED, Verdict, most_severe, of_status
 from siteproof.units import count
 from siteproof.verdict.judgement import Judgement
 from siteproof.verdict.tally import Tally

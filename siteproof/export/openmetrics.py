@@ -22,10 +22,9 @@ from siteproof.errors import harmless
 from siteproof.links import matrix
 from siteproof.links.transfers import Grade
 from siteproof.nodes.states import FleetReport, State
-from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import GPU, LINK, job, link_of, of_pairs
+from siteproof.record.finding import Verdict
+from siteproof.record.pair_units import GPU, LINK, grouped, job, link_of, of_pairs
 from siteproof.record.samples import PUBLISHED, Sample
-from siteproof.record.severity import Verdict
 from siteproof.sites import Hardware
 from siteproof.sites.system import System
 from siteproof.trend import Alert

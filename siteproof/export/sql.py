@@ -14,8 +14,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from siteproof.export.answer_model import plain, schema
-from siteproof.export.documents import Verdicts
+from siteproof.export.documents import Verdicts, plain, schema
 from siteproof.history.views import RUNS, SAMPLES, Column
 
 HISTORY = {  # a view of the history, and what it holds

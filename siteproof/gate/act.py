@@ -19,7 +19,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import files, installed, nodesets
 from siteproof.errors import UserError
-from siteproof.gate import children, commands, log, service
+from siteproof.gate import commands, decision, service
 from siteproof.gate.commands import Cluster, Command, Plan, QuarantineOptions, Refusal
 from siteproof.gate.decision import Decision
 from siteproof.gate.service import Place, Quarantine
@@ -60,7 +60,7 @@ class Scope:
     @property
     def log(self) -> Path:
         """The log of this system's gate."""
-        return files.perflogs() / self.system / log.NAME
+        return files.perflogs() / self.system / decision.NAME
 
 
 @dataclass
@@ -158,7 +158,7 @@ def wait_until_they_answer(nodes: NodeSet) -> dict[str, Finding]:
 def ours(scope: Scope, cluster: Cluster, partition: str) -> Reservation | None:
     """The partition's quarantine, if there is one. Raises Refusal if it is somebody else's."""
     found = cluster.reservations.get(commands.reservation_name(partition))
-    if found and not log.made_by_us(log.read(scope.log), found):
+    if found and not decision.made_by_us(decision.read(scope.log), found):
         raise Refusal(
             f"reservation {found.name} is not the gate's own, as {scope.log} does not have it; "
             f"nothing was changed; if nobody needs it: scontrol delete ReservationName={found.name}"
@@ -180,7 +180,7 @@ def plan_quarantine(
 
 def plan_release(scope: Scope, cluster: Cluster, moved: Mapping[str, Finding]) -> dict[str, Plan]:
     """What would free the nodes that have passed, by partition."""
-    records, own = log.read(scope.log), quarantines(scope, cluster)
+    records, own = decision.read(scope.log), quarantines(scope, cluster)
     plans = {}
     for name, nodes in scope.partitions.items():
         none = Reservation(commands.reservation_name(name), 0, nodesets.of())
@@ -196,7 +196,7 @@ def _inside(
     scope: Scope, records: list[dict[str, Any]], cluster: Cluster, reservation: Reservation
 ) -> Quarantine:
     """A quarantine. A node that booted after its test, as after a repair, needs another one."""
-    put_in = log.put_in(records, reservation.name)
+    put_in = decision.put_in(records, reservation.name)
     since = {n: max(moment, reservation.start) for n, moment in put_in.items()}
     booted = {n: cluster.nodes[n].booted for n in since if n in cluster.nodes}
     tested = [
@@ -211,10 +211,10 @@ def places(scope: Scope, cluster: Cluster | None, left_alone: Mapping[str, Findi
     """The place of each node of the inventory, as Slurm has it now."""
     inside = []
     if cluster:
-        records = log.read(scope.log)
+        records = decision.read(scope.log)
         names = map(commands.reservation_name, scope.partitions)
         known = [cluster.reservations[name] for name in names if name in cluster.reservations]
-        own = [one for one in known if log.made_by_us(records, one)]
+        own = [one for one in known if decision.made_by_us(records, one)]
         inside = [_inside(scope, records, cluster, reservation) for reservation in own]
     in_slurm = nodesets.of(n for nodes in scope.partitions.values() for n in nodes)
     return service.places(scope.decision, in_slurm, cluster, inside, left_alone)
@@ -240,7 +240,7 @@ def act(scope: Scope, what: str, planner: Planner, seen: Cluster) -> Done:
     Raises Refusal, and UserError where Slurm does not answer or the log cannot be written.
     """
     done = Done()
-    with log.held(scope.log) as journal:
+    with decision.held(scope.log) as journal:
         now = look()
         scope = scope.seen(now)
         own = quarantines(scope, now)
@@ -261,7 +261,7 @@ def act(scope: Scope, what: str, planner: Planner, seen: Cluster) -> Done:
                 commands=[list(c.argv) for p in plans.values() for c in p.commands],
             )
             journal(record)
-        with children.noted() as received:
+        with commands.noted() as received:
             for plan in plans.values():
                 _run_all(scope, what, plan.commands, journal, done, received)
     if resumed := _all(c.nodes for c in done.commands if c.what == "resume"):
@@ -272,9 +272,9 @@ def act(scope: Scope, what: str, planner: Planner, seen: Cluster) -> Done:
 
 def _adopt(scope: Scope, own: Iterable[Reservation], journal: Journal) -> None:
     """Write the start of our reservations that the log knows only by their nodes, which change."""
-    records = log.read(scope.log)
+    records = decision.read(scope.log)
     for found in own:
-        if not any(log.has_start(record, found) for record in records):
+        if not any(decision.has_start(record, found) for record in records):
             of_it = {"reservation": found.name, "nodes": str(found.nodes), "start": found.start}
             journal(_record(scope, "adopt", what="create", phase="after", error="", **of_it))
 
@@ -302,7 +302,7 @@ def _run_all(
         if not lacks_right:
             command, outcome = _run(scope, what, wanted, journal)
         if outcome.denied:
-            journal(_record(scope, what, **command.record(), phase=log.HANDED_OVER))
+            journal(_record(scope, what, **command.record(), phase=decision.HANDED_OVER))
             done.handed_over.append(command)
         elif outcome.error:
             done.errors.append(f"{shlex.join(command.argv)}: {outcome.error}")
@@ -370,22 +370,22 @@ def retest(
     scope: Scope, argv: Sequence[str], campaign: str, reservation: str, nodes: NodeSet
 ) -> int:
     """Run ReFrame on nodes of a quarantine, with the same output. Returns its exit code."""
-    about = {"what": log.TESTED, "reservation": reservation, "nodes": str(nodes)}
+    about = {"what": decision.TESTED, "reservation": reservation, "nodes": str(nodes)}
     test = {**about, "command": list(argv)}
-    with log.held(scope.log, wait=True) as journal:
+    with decision.held(scope.log, wait=True) as journal:
         journal(_record(scope, "retest", **test, phase="before"))
     own = Path(sys.executable).with_name("reframe")
     program = str(own) if own.exists() else shutil.which("reframe") or "reframe"
     environment = os.environ | {"RFM_CONFIG_FILES": installed.settings_files()}
     if campaign:
         environment["SITEPROOF_CAMPAIGN"] = campaign
-    with children.noted() as received:
+    with commands.noted() as received:
         try:
             words = [program, *argv[1:]]
-            code = children.run(words, received, cwd=installed.SUITE, env=environment)
-        except children.Interrupted:
+            code = commands.run(words, received, cwd=installed.SUITE, env=environment)
+        except commands.Interrupted:
             raise KeyboardInterrupt from None  # ReFrame has cancelled its jobs
-    with log.held(scope.log, wait=True) as journal:
+    with decision.held(scope.log, wait=True) as journal:
         journal(_record(scope, "retest", **test, phase="after", exit_code=code))
     return code
 

@@ -16,13 +16,11 @@ from siteproof.gate.decision import Excuse, Ruling, decide
 from siteproof.nodes import states
 from siteproof.nodes.states import FleetReport, NodeReport
 from siteproof.record import evidence_records, pair_units
-from siteproof.record.finding import Finding, Kind
-from siteproof.record.severity import LACKS_NOTHING
+from siteproof.record.finding import LACKS_NOTHING, Finding, Kind
 from siteproof.sites import Site, Waiver
 from siteproof.sites.promise import EVERYTHING
-from siteproof.trend import causes
-from siteproof.trend.alerts import Alert
-from siteproof.trend.causes import Search
+from siteproof.trend import alerts
+from siteproof.trend.alerts import Alert, Search
 from siteproof.verdict.judgement import Judgement
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ def fleet(judged: Judgement, search: Search | None = None, only: str = "") -> Fl
             repair = repaired[node.node].of_node(node.node) if node.node in repaired else None
             findings, notes = (
                 [
-                    evidence_records.since_repair(repair, causes.explained(why, search_for))
+                    evidence_records.since_repair(repair, alerts.explained(why, search_for))
                     for why in whys
                 ]
                 for whys in (node.findings, node.notes)

@@ -14,7 +14,7 @@ from siteproof.gate import commands
 from siteproof.gate.commands import Cluster, Standing
 from siteproof.gate.decision import Decision, Ruling
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import grouped
 from siteproof.slurm.records import Reservation
 from siteproof.wording.findings import days, sentence
 

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import duckdb
 
 from siteproof.errors import UserError, hint
-from siteproof.history import History, store, views
-from siteproof.history.store import quoted
+from siteproof.history import History, tables, views
+from siteproof.history.tables import quoted
 from siteproof.record import campaign
 
 T = TypeVar("T")
@@ -114,7 +114,7 @@ def export(history: History, file: Path, wanted: Wanted) -> int:
 def _copy(history: History, query: str, draft: Path, kind: str) -> int:
     try:
         with draft.open("xb") as stream:
-            return store.copy(history.connection, query, stream, kind)[0]
+            return tables.copy(history.connection, query, stream, kind)[0]
     except duckdb.Error as error:
         raise OSError(5, _reason(error), str(draft.parent)) from None
 

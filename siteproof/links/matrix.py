@@ -22,12 +22,10 @@ from siteproof.errors import UserError, hint
 from siteproof.links import transfers
 from siteproof.links.transfers import Attempt, Cell, Grade, Grades, daily
 from siteproof.record import campaign, finding, series
-from siteproof.record.finding import Detail, Finding, Kind
-from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import PEER, as_pair, by_point, job, link_of, of_pairs
+from siteproof.record.finding import WRONG, Detail, Finding, Kind, broke
+from siteproof.record.pair_units import PEER, as_pair, by_point, grouped, job, link_of, of_pairs
 from siteproof.record.samples import SWITCHES, Header, Sample
 from siteproof.record.sessions import Sessions
-from siteproof.record.severity import WRONG, broke
 from siteproof.sites import Criterion, Metric, Site, pairs
 
 LINK = "link"  # the condition of every metric of pairs

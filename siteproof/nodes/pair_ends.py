@@ -18,13 +18,12 @@ from siteproof.analysis.slow_nodes import Slow, State
 from siteproof.answers.attempts import failure
 from siteproof.links import matrix
 from siteproof.links.matrix import Matrix
-from siteproof.nodes.earlier import RECEIVES, SENDS, at_end
-from siteproof.nodes.facts import Fact
+from siteproof.nodes.described import Fact
+from siteproof.nodes.speeds import RECEIVES, SENDS, at_end
 from siteproof.record import finding, series
-from siteproof.record.finding import Detail, Finding, Kind, note
+from siteproof.record.finding import Detail, Finding, Kind, most_severe_status, note
 from siteproof.record.pair_units import PEER, job, link_of, of_link, of_pairs
 from siteproof.record.samples import Sample
-from siteproof.record.severity import most_severe_status
 from siteproof.sites import Site, pairs
 from siteproof.verdict.judgement import Judgement
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, count, jsontext, lines
+from siteproof.parsers import Reading, count, values
 
 NEEDS = "the output of gpu_health.sh of Siteproof, up to its last line"
 
@@ -34,10 +34,10 @@ def parse(text: str) -> list[Reading]:
     A key that is not there, as a version may name it otherwise, is unread. Raises OutputError: cut
     off, no GPU, or one without an index or twice.
     """
-    printed = lines.whole(text, END)
+    printed = values.whole(text, END)
     body = "\n".join(line[8:] for line in printed if line.startswith("raw amd "))
-    listed, rest = jsontext.load(TOOL, '{"gpu_data": ' + body + "}" if body[:1] == "[" else body)
-    gpus = jsontext.rows(TOOL, listed, "gpu_data")
+    listed, rest = values.load(TOOL, '{"gpu_data": ' + body + "}" if body[:1] == "[" else body)
+    gpus = values.rows(TOOL, listed, "gpu_data")
     if rest or not gpus:
         raise OutputError(f"{TOOL}: not one list of GPUs")
     each = [reading for gpu in gpus for reading in _of_gpu(gpu)]
@@ -50,7 +50,7 @@ def parse(text: str) -> list[Reading]:
     return found
 
 
-def _of_gpu(gpu: jsontext.Object) -> Iterator[Reading]:
+def _of_gpu(gpu: values.Object) -> Iterator[Reading]:
     dims = {"gpu": str(gpu.get("gpu"))}
     if not COUNT.fullmatch(dims["gpu"]):
         raise OutputError(f"{TOOL}: '{dims['gpu'][:60]}' is not the index of a GPU")
@@ -62,7 +62,7 @@ def _of_gpu(gpu: jsontext.Object) -> Iterator[Reading]:
             yield Reading("unread", cell[:60], "text", {**dims, "field": f"{part}.{key}"})
 
 
-def _plain(gpu: jsontext.Object, part: str, key: str) -> str:
+def _plain(gpu: values.Object, part: str, key: str) -> str:
     """A value with or without a unit."""
     own = gpu.get(part, MISSING)
     cell = own.get(key, MISSING) if isinstance(own, dict) else own

@@ -13,8 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, jsontext, lines, nvidia_smi
-from siteproof.parsers.jsontext import Object
+from siteproof.parsers import Reading, nvidia_smi, values
+from siteproof.parsers.values import Object
 
 Fields = dict[str, str]
 # The columns that description.sh asks nvidia-smi for, in this order; the first numbers the GPUs.
@@ -101,7 +101,7 @@ def fields(tool: str, printed: Sequence[str]) -> Fields:
     found: Fields = {}
     for name, value in reader(printed, _name(of)):
         if value:
-            found.setdefault(name[: lines.LONGEST], value[: lines.LONGEST])
+            found.setdefault(name[: values.LONGEST], value[: values.LONGEST])
     if not found:
         raise OutputError(f"{kind}: its output is not understood")
     return found
@@ -117,15 +117,15 @@ def _lldp(printed: Sequence[str], _of: str) -> Pairs:
         match = _PAIR.fullmatch(line)
         if match and match[2] in _LLDP:
             found[f"lldp.{_name(match[1])}.{_LLDP[match[2]]}"][match[3]] = None
-    for name, values in found.items():
-        yield name, " | ".join(values)
+    for name, texts in found.items():
+        yield name, " | ".join(texts)
 
 
 def _logical(printed: Sequence[str]) -> Iterator[str]:
     """A switch describes itself in several lines, of which lldpctl names only the first."""
     joined = ""
     for line in printed:
-        if line.startswith("lldp.") or len(joined) > lines.MAX_LINE:
+        if line.startswith("lldp.") or len(joined) > values.MAX_LINE:
             yield joined
             joined = line
         else:
@@ -135,8 +135,8 @@ def _logical(printed: Sequence[str]) -> Iterator[str]:
 
 def _raid(printed: Sequence[str], _of: str) -> Pairs:
     """Controllers, their virtual disks and their disks."""
-    whole, _ = jsontext.load("storcli", "\n".join(printed))
-    for number, controller in enumerate(jsontext.rows("storcli", whole, "Controllers")):
+    whole, _ = values.load("storcli", "\n".join(printed))
+    for number, controller in enumerate(values.rows("storcli", whole, "Controllers")):
         data = controller.get("Response Data")
         if not isinstance(data, dict):
             continue
@@ -178,15 +178,15 @@ def _nvidia(printed: Sequence[str], _of: str) -> Pairs:
 
 def _rocm(printed: Sequence[str], _of: str) -> Pairs:
     """A GPU an object; the names of its values have changed their case between versions."""
-    whole, _ = jsontext.load("rocm", "\n".join(printed).lstrip())
+    whole, _ = values.load("rocm", "\n".join(printed).lstrip())
     system = whole.get("system")
     driver = system.get("Driver version", "") if isinstance(system, dict) else ""
-    for card, values in whole.items():
+    for card, fields in whole.items():
         match = _CARD.fullmatch(card)
-        if not match or not isinstance(values, dict):
+        if not match or not isinstance(fields, dict):
             continue
         prefix = f"gpu.{match[1]}"
-        for key, value in values.items():
+        for key, value in fields.items():
             name, text = _ROCM.get(key.lower()), str(value)
             if name and text not in NONE:
                 yield f"{prefix}.{name}", f"{text} B" if name == "memory" else text
@@ -195,7 +195,7 @@ def _rocm(printed: Sequence[str], _of: str) -> Pairs:
 
 def _ceph(printed: Sequence[str], _of: str) -> Pairs:
     """The versions of the servers, and how many run each."""
-    whole, _ = jsontext.load("ceph", "\n".join(printed))
+    whole, _ = values.load("ceph", "\n".join(printed))
     for kind, versions in whole.items():
         if kind != "overall" and isinstance(versions, dict):
             counts: Counter[str] = Counter()
@@ -316,8 +316,8 @@ def parse(text: str) -> list[Reading]:
 
     Raises OutputError if the end is missing, a field has two values, or there is no field.
     """
-    matches = filter(None, map(_FIELD.fullmatch, lines.whole(text, "description")))
-    fields_of_node = lines.texts("description", ((match[1], match[2]) for match in matches))
+    matches = filter(None, map(_FIELD.fullmatch, values.whole(text, "description")))
+    fields_of_node = values.texts("description", ((match[1], match[2]) for match in matches))
     found = {reading.metric: reading for reading in fields_of_node}
     for name, value in _of_tools(text)[0].items():
         found.setdefault(name, Reading(name, value, "text"))
@@ -328,13 +328,13 @@ def parse(text: str) -> list[Reading]:
 
 def unreadable(text: str) -> dict[str, str]:
     """What the node could not read, and why; also tools whose output is not understood."""
-    return lines.unreadable(text) | _of_tools(text)[1]
+    return values.unreadable(text) | _of_tools(text)[1]
 
 
 def _of_tools(text: str) -> tuple[dict[str, str], dict[str, str]]:
     """The fields that tools have printed, and the tools that printed something else."""
     printed: dict[str, list[str]] = defaultdict(list)
-    for match in map(_RAW.fullmatch, lines.harmless(text)):
+    for match in map(_RAW.fullmatch, values.harmless(text)):
         if match:
             printed[match[1]].append(match[2] or "")
     found: dict[str, str] = {}

@@ -6,8 +6,8 @@ import re
 from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, jsontext, values
-from siteproof.parsers.jsontext import Object
+from siteproof.parsers import Reading, values
+from siteproof.parsers.values import Object
 
 NEEDS = "fio 3 with --output-format=json and one job, without --status-interval"
 
@@ -25,7 +25,7 @@ def parse(text: str) -> list[Reading]:
 
     Raises OutputError: `invalid` if what fio read is not what it wrote.
     """
-    job = jsontext.only("fio", _result(text), "jobs")
+    job = values.only_object("fio", _result(text), "jobs")
     error = str(job.get("error"))
     if error == str(WRONG_DATA):
         raise OutputError("fio: what was read is not what was written", "invalid")
@@ -33,7 +33,7 @@ def parse(text: str) -> list[Reading]:
         raise OutputError(f"fio: job failed: {_message(text)}", "generic")
     readings = []
     for direction in DIRECTIONS:
-        readings += _direction(direction, jsontext.part("fio", job, direction))
+        readings += _direction(direction, values.part("fio", job, direction))
     if not readings:
         raise OutputError("fio: no data was moved", "invalid")
     return readings
@@ -43,8 +43,8 @@ def conditions(text: str) -> dict[str, str]:
     """Version, engine, depth (requests at a time) and direct (yes or no), as fio prints them."""
     try:
         result = _result(text)
-        job = jsontext.only("fio", result, "jobs")
-        options = jsontext.part("fio", job, "job options")
+        job = values.only_object("fio", result, "jobs")
+        options = values.part("fio", job, "job options")
     except OutputError:
         return {}
     shared = result.get("global options")  # those that were given before --name
@@ -56,7 +56,7 @@ def conditions(text: str) -> dict[str, str]:
         "direct": "yes" if options.get("direct") == "1" else "no",
         "version": result["fio version"],
     }
-    return jsontext.words(found)
+    return values.words(found)
 
 
 def _result(text: str) -> Object:
@@ -66,9 +66,9 @@ def _result(text: str) -> Object:
         lines = [line for line in text.splitlines() if line.strip()]
         if lines and all(_MESSAGE.fullmatch(line) for line in lines):
             raise OutputError(f"fio: no result: {_message(text)}", "generic")
-        raise jsontext.no_json("fio", text)
-    result, rest = jsontext.load("fio", text, start.start())
-    if "fio version" not in jsontext.words(result):
+        raise values.no_json("fio", text)
+    result, rest = values.load("fio", text, start.start())
+    if "fio version" not in values.words(result):
         raise OutputError("fio: JSON of another program")
     if rest:
         raise OutputError("fio: more than one output, or other text after its JSON")
@@ -91,7 +91,7 @@ def _direction(name: str, part: Object) -> list[Reading]:
     if count == 0 or size % count:
         raise OutputError(f"fio: {name} {size} bytes are not {count} whole blocks")
     dims = {"block": str(size // count)}
-    percentiles = jsontext.part("fio", part, "clat_ns").get("percentile")
+    percentiles = values.part("fio", part, "clat_ns").get("percentile")
     if not isinstance(percentiles, dict) or P99 not in percentiles:
         left_out = "--gtod_reduce, --disable_clat and --percentile_list leave it out"
         raise OutputError(f"fio: no percentile {P99} of clat; {left_out}")

@@ -8,7 +8,7 @@ from decimal import Decimal
 from statistics import median
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines, values
+from siteproof.parsers import Reading, values
 
 END = "gpu_state"
 FIELDS: tuple[tuple[str, str, Callable[[Sequence[Decimal]], Decimal]], ...] = (
@@ -26,7 +26,7 @@ def parse(text: str) -> list[Reading]:
     Raises OutputError where it is cut off, or a line has other fields.
     """
     read: dict[str, list[list[str]]] = {}
-    for line in lines.whole(text, END):
+    for line in values.whole(text, END):
         gpu, *cells = (cell.strip() for cell in line.split(","))
         if not re.fullmatch("[0-9]{1,9}", gpu) or len(cells) != len(FIELDS):
             raise OutputError(f"gpu_state: no GPU with clock, power, temperature in '{line[:60]}'")

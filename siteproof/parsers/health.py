@@ -1,6 +1,6 @@
 """How a node has been, as checks/system/health.sh prints it: counters and states.
 
-Counters count since boot, so one of them means little; siteproof.analysis.counters takes deltas.
+Counters count since boot, so one of them means little; siteproof.analysis.uniformity takes deltas.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines, rdma_ports
+from siteproof.parsers import Reading, rdma_ports, values
 
 _COUNTS = (
     *("edac_ce", "edac_ue", "mce", "throttled", "throttled_package", "oom_kills", "swapped_out"),
@@ -52,7 +52,7 @@ def parse(text: str) -> list[Reading]:
     or printed twice with two values.
     """
     found: dict[str, Reading] = {}
-    for line in lines.whole(text, "health"):
+    for line in values.whole(text, "health"):
         if not line.startswith(("count ", "text ")):
             continue
         reading = _reading(line)
@@ -70,7 +70,7 @@ def _reading(line: str) -> Reading:
     match = _COUNT.fullmatch(line)
     if not match:
         raise OutputError(f"health: no number in '{line[:80]}'")
-    name, value = match[1][: lines.LONGEST], Decimal(match[2])
+    name, value = match[1][: values.LONGEST], Decimal(match[2])
     if name in UNIT:
         if value < 0 and name != "time_offset":
             raise OutputError(f"health: {name} is {match[2]}")

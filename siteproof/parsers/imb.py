@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines, values
+from siteproof.parsers import Reading, values
 
 NEEDS = (
     "'IMB-MPI1 PingPong' of Intel MPI Benchmarks 2019 or later, on two processes; or a collective"
@@ -42,10 +42,10 @@ def parse(text: str) -> list[Reading]:
     out, and of a collective the empty message. Raises OutputError: `generic` with IMB's message if
     it ran nothing.
     """
-    lines.must_not_report("imb", _FAILED, text)
+    values.must_not_report("imb", _FAILED, text)
     names = _BENCHMARK.findall(text)
     if len(names) != 1 or names[0] not in ("PingPong", *COLLECTIVES):
-        ran = (", ".join(names[:5]) or "none")[: lines.LONGEST_MESSAGE]
+        ran = (", ".join(names[:5]) or "none")[: values.LONGEST_MESSAGE]
         known = f"PingPong, {', '.join(COLLECTIVES)}"
         raise OutputError(f"imb: benchmarks that ran: {ran}; expected one of {known}")
     values.one("imb: headings of Intel MPI Benchmarks", _VERSION, text)

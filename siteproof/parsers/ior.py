@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from decimal import Context, Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, ior_text, jsontext, values
+from siteproof.parsers import Reading, ior_text, values
 from siteproof.parsers.ior_text import BY_FILE, Requested, Row, whole
-from siteproof.parsers.jsontext import Object
+from siteproof.parsers.values import Object
 
 NEEDS = "IOR 3.0 to 4: its text, or -O summaryFormat=JSON"
 
@@ -137,9 +137,9 @@ def conditions(text: str) -> dict[str, str]:
         }
     else:
         result, _ = _result(text)
-        parameters = jsontext.part("ior", jsontext.only("ior", result, "tests"), "Parameters")
+        parameters = values.part("ior", values.only_object("ior", result, "tests"), "Parameters")
         found = {"api": parameters.get("api"), "version": result["Version"]}
-    return jsontext.words(found) | {
+    return values.words(found) | {
         "layout": requested.layout,
         "transfer": str(requested.transfer),
         "block": str(size // requested.tasks),
@@ -151,8 +151,8 @@ def conditions(text: str) -> dict[str, str]:
 
 def _requested(result: Object) -> Requested:
     """Raises OutputError where it is incomplete, or cannot give a rate."""
-    test = jsontext.only("ior", result, "tests")
-    parameters, options = (jsontext.part("ior", test, key) for key in ("Parameters", "Options"))
+    test = values.only_object("ior", result, "tests")
+    parameters, options = (values.part("ior", test, key) for key in ("Parameters", "Options"))
     command = result.get("Command line")
     if not isinstance(command, str):
         raise OutputError("ior: no 'Command line'")
@@ -196,7 +196,7 @@ def _result(text: str) -> tuple[Object, str]:
     start = re.search(r"^\{", text, re.MULTILINE)
     if not start:
         raise OutputError("ior: neither JSON nor IOR's text" if text.strip() else "ior: no output")
-    result, rest = jsontext.load("ior", text, start.start())
+    result, rest = values.load("ior", text, start.start())
     if not isinstance(result.get("Version"), str) or not isinstance(result.get("Finished"), str):
         raise OutputError("ior: JSON of another program, or of a run that did not finish")
     return result, rest
@@ -204,10 +204,10 @@ def _result(text: str) -> tuple[Object, str]:
 
 def _repetitions(result: Object, requested: Requested, phase: str) -> list[Object]:
     """The results of one phase, all that were requested. Raises OutputError."""
-    test = jsontext.only("ior", result, "tests")
-    rows = [row for row in jsontext.rows("ior", test, "Results") if row.get("access") == phase]
+    test = values.only_object("ior", result, "tests")
+    rows = [row for row in values.rows("ior", test, "Results") if row.get("access") == phase]
     summaries = [
-        row for row in jsontext.rows("ior", result, "summary") if row.get("operation") == phase
+        row for row in values.rows("ior", result, "summary") if row.get("operation") == phase
     ]
     if len(rows) != requested.repetitions or len(summaries) != 1:
         raise OutputError(f"ior: {len(rows)} results of {phase}, expected {requested.repetitions}")

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, jsontext, lines, values
-from siteproof.parsers.jsontext import Object
+from siteproof.parsers import Reading, values
+from siteproof.parsers.values import Object
 
 NEEDS = "the client of iperf3 3 with -J, one direction, of one run; of UDP 3.7 or later"
 
@@ -91,7 +91,7 @@ def conditions(text: str) -> dict[str, str]:
         "congestion": _part(result, "end").get("sender_tcp_congestion"),
         "version": str(head.get("version", "")).removeprefix("iperf "),
     }
-    return jsontext.words(found)
+    return values.words(found)
 
 
 def intervals(text: str) -> list[Interval]:
@@ -103,7 +103,7 @@ def intervals(text: str) -> list[Interval]:
     head = _part(result, "start")
     begin = _value(_part(head, "timestamp"), "timesecs")
     begin += _value(_part(head, "test_start"), "omit")  # the clock of `start` begins after it
-    sums = [_part(row, "sum") for row in jsontext.rows("iperf3", result, "intervals")]
+    sums = [_part(row, "sum") for row in values.rows("iperf3", result, "intervals")]
     return [
         Interval(begin + _value(row, "start"), _value(row, "seconds"), 8 * _value(row, "bytes"))
         for row in sums
@@ -114,16 +114,16 @@ def intervals(text: str) -> list[Interval]:
 def _result(text: str) -> Object:
     """The JSON. Raises OutputError if there is none, or it reports that the test failed."""
     try:
-        result, rest = jsontext.load("iperf3", text.lstrip())
+        result, rest = values.load("iperf3", text.lstrip())
     except OutputError:
-        first = next((line for line in lines.harmless(text[:1000]) if line), "")
+        first = next((line for line in values.harmless(text[:1000]) if line), "")
         if first.startswith("iperf3: "):
             raise OutputError(first[:LONGEST], "generic") from None
         raise
     if rest:
         raise OutputError("iperf3: more than one output in one file")
     if "error" in result:
-        message = " ".join(lines.harmless(str(result["error"])[:LONGEST]))
+        message = " ".join(values.harmless(str(result["error"])[:LONGEST]))
         raise OutputError(f"iperf3: {message}", "generic")
     if not str(_part(result, "start").get("version")).startswith("iperf 3"):
         raise OutputError("iperf3: JSON of another program")
@@ -166,4 +166,4 @@ def _value(part: Object, key: str) -> Decimal:
 
 
 def _part(whole: Object, key: str) -> Object:
-    return jsontext.part("iperf3", whole, key)
+    return values.part("iperf3", whole, key)

@@ -18,7 +18,7 @@ from decimal import Decimal
 from statistics import median_low
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines, values
+from siteproof.parsers import Reading, values
 
 NEEDS = "lst stat of LNET selftest in MiB/s, and lst show_error"
 
@@ -40,12 +40,12 @@ def parse(text: str) -> list[Reading]:
     A direction in which nothing moved is left out. Raises OutputError with lst's message: `invalid`
     if a node had an error, `generic` if lst could not run.
     """
-    printed = lines.filled(text)
-    lines.must_not_report("lst", _FAILED, text, "invalid")
-    lines.must_not_report("lst", _NOT_RUN, text)
+    printed = values.filled(text)
+    values.must_not_report("lst", _FAILED, text, "invalid")
+    values.must_not_report("lst", _NOT_RUN, text)
     totals = [match for match in map(_TOTAL.fullmatch, printed) if match]
     if wrong := [match[2] for match in totals if int(match[1])]:
-        named = ", ".join(wrong)[: lines.LONGEST_MESSAGE]
+        named = ", ".join(wrong)[: values.LONGEST_MESSAGE]
         raise OutputError(f"lst: nodes of {named} had errors", "invalid")
     groups = [match[2] for match in totals]
     rates = _rates(printed)
@@ -66,7 +66,7 @@ def parse(text: str) -> list[Reading]:
 
 def conditions(text: str) -> dict[str, str]:
     """intervals: how many each value is the median of."""
-    blocks = filter(None, map(_BLOCK.fullmatch, lines.harmless(text)))
+    blocks = filter(None, map(_BLOCK.fullmatch, values.harmless(text)))
     groups = [block[2] for block in blocks if block[1] == "Bandwidth"]
     return {"intervals": str(groups.count(groups[0]))} if groups else {}
 

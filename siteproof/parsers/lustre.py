@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, count, lines
+from siteproof.parsers import Reading, count, values
 
 MAX_NAMED = 50  # of a kind; the counts are of all
 LONGEST_NAME = 200  # characters
@@ -49,7 +49,7 @@ def parse(text: str) -> list[Reading]:
     Raises OutputError if the end is missing or a line is none of its tool.
     """
     parts: dict[str, list[str]] = {}
-    for line in lines.whole(text, "lustre"):
+    for line in values.whole(text, "lustre"):
         name, _, rest = line.partition(" ")
         parts.setdefault(name, []).append(rest)
     found = _targets(parts.get("osts", []), parts.get("df", []))

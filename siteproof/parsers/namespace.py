@@ -7,7 +7,7 @@ from decimal import Decimal
 from urllib.parse import quote_from_bytes
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines
+from siteproof.parsers import Reading, values
 
 MAX_PATHS = 50_000  # paths of one node
 PLAIN = "/ !$&'()*+,;=:@~[]{}#<>^`|"  # characters that stay as they are, with letters, digits, _.-
@@ -32,7 +32,7 @@ def paths(text: str) -> list[str]:
 
 
 def _read(text: str) -> tuple[str, list[str]]:
-    *listed, last = lines.whole(text, "namespace") or [""]
+    *listed, last = values.whole(text, "namespace") or [""]
     counted = _COUNT.fullmatch(last)
     if not counted:
         raise OutputError("namespace: no number of paths")

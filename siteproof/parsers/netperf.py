@@ -11,7 +11,7 @@ import re
 from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines, values
+from siteproof.parsers import Reading, values
 
 # The last key is the end of an output that is whole.
 KEYS = (
@@ -61,10 +61,10 @@ def conditions(text: str) -> dict[str, str]:
 
 def _fields(text: str) -> dict[str, str]:
     """The keys with their values as printed, each once. Raises OutputError."""
-    title, *rest = lines.filled(text) or [""]
+    title, *rest = values.filled(text) or [""]
     if not _TITLE.fullmatch(title):
         raise OutputError(
-            f"netperf: {title[: lines.LONGEST_MESSAGE]}", "generic" if title else "parse"
+            f"netperf: {title[: values.LONGEST_MESSAGE]}", "generic" if title else "parse"
         )
     found = [line.partition("=") for line in rest]
     if [key for key, _, _ in found] != list(KEYS) or not text.endswith("\n"):

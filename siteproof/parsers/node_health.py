@@ -13,7 +13,7 @@ import re
 from datetime import UTC, datetime
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, count, lines
+from siteproof.parsers import Reading, count, values
 
 _NOW = re.compile(r"now (?:(OK)|BAD (.+))")
 _RECORD = re.compile(r"record ([0-9]{1,10}) (?:OK|BAD (.+))")
@@ -24,12 +24,12 @@ def parse(text: str) -> list[Reading]:
 
     Raises OutputError: `unhealthy` if something is not as stated now.
     """
-    first, *recorded = lines.whole(text, "node health") or [""]
+    first, *recorded = values.whole(text, "node health") or [""]
     now = _NOW.fullmatch(first)
     if not now:
         raise OutputError(f"node health: no state in '{first[:80]}'")
     if now[2]:
-        raise OutputError(now[2][: lines.LONGEST], "unhealthy")
+        raise OutputError(now[2][: values.LONGEST], "unhealthy")
     findings = count("findings", 0)
     unreadable = [line for line in recorded if line.startswith("unreadable record ")]
     matches = [_RECORD.fullmatch(line) for line in recorded[:-1] if line not in unreadable]
@@ -42,5 +42,5 @@ def parse(text: str) -> list[Reading]:
     if failures:
         at = datetime.fromtimestamp(int(failures[-1][1]), UTC)
         what = f"{at:%Y-%m-%dT%H:%M:%SZ} {failures[-1][2]}"
-        found.append(Reading("last_failure", what[: lines.LONGEST], "text"))
+        found.append(Reading("last_failure", what[: values.LONGEST], "text"))
     return found

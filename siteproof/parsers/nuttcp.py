@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from decimal import Context, Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines, values
+from siteproof.parsers import Reading, values
 
 NEEDS = "the client of nuttcp 6.1.2 to 8, of one run; its summary line or -fparse, without -v"
 
@@ -57,7 +57,7 @@ def parse(text: str) -> list[Reading]:
     Raises OutputError: `generic` with nuttcp's message if it failed or was interrupted, `invalid`
     if nothing arrived or its values contradict each other.
     """
-    lines.must_not_report("nuttcp", _ERROR, text)
+    values.must_not_report("nuttcp", _ERROR, text)
     found = _summary(text)
     cpu = [
         Reading("cpu_sender", values.number("nuttcp: CPU of TX", found["tx_cpu"]), "%"),

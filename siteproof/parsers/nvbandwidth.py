@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import cast
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, jsontext, values
+from siteproof.parsers import Reading, values
 
 NEEDS = "nvbandwidth 0.5 or later with -j, which verifies"
 
@@ -48,7 +48,7 @@ def parse(text: str) -> list[Reading]:
     if parts := [name for name in gpus.values() if " MIG " in name]:
         raise OutputError(f"{TOOL}: '{parts[0]}' is an instance of MIG, not a GPU", "invalid")
     found: list[Reading] = []
-    for case in jsontext.rows(TOOL, whole, "testcases"):
+    for case in values.rows(TOOL, whole, "testcases"):
         name, status = str(case.get("name")), case.get("status")
         if name in TESTS and status != WAIVED:
             found += _readings(name, case, list(gpus))
@@ -60,20 +60,20 @@ def parse(text: str) -> list[Reading]:
 def conditions(text: str) -> dict[str, str]:
     """The versions of nvbandwidth and of CUDA (12040: 12.4)."""
     whole = _whole(text)
-    return jsontext.words(
+    return values.words(
         {"version": whole.get("version"), "cuda": whole.get("CUDA Runtime Version")}
     )
 
 
-def _whole(text: str) -> jsontext.Object:
+def _whole(text: str) -> values.Object:
     """What one run has printed. Raises OutputError."""
-    printed, rest = jsontext.load(TOOL, text.strip())
+    printed, rest = values.load(TOOL, text.strip())
     if rest:
         raise OutputError(f"{TOOL}: more than one output, or other text after its JSON")
-    return jsontext.part(TOOL, printed, TOOL)
+    return values.part(TOOL, printed, TOOL)
 
 
-def _gpus(whole: jsontext.Object) -> dict[str, str]:
+def _gpus(whole: values.Object) -> dict[str, str]:
     """The GPUs' models, by their indices: 0, 1, 2 ... Raises OutputError."""
     listed = whole.get("GPU Device list") or ()
     matches = [_DEVICE.fullmatch(str(line)) for line in listed]
@@ -83,7 +83,7 @@ def _gpus(whole: jsontext.Object) -> dict[str, str]:
     return found
 
 
-def _readings(name: str, case: jsontext.Object, gpus: list[str]) -> list[Reading]:
+def _readings(name: str, case: values.Object, gpus: list[str]) -> list[Reading]:
     """A test's values, which must add up to its sum. Raises OutputError."""
     if case.get("status") != "Passed":
         why = f"{TOOL}: {name}: {case.get('status')} {case.get('error', '')}"

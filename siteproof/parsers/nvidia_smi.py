@@ -13,7 +13,7 @@ from decimal import Decimal
 from itertools import product
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, count, lines
+from siteproof.parsers import Reading, count, values
 
 NEEDS = "the output of gpu_health.sh of Siteproof, up to its last line"
 
@@ -67,7 +67,7 @@ def parse(text: str) -> list[Reading]:
     A row that a table lacks, or a table that failed although the driver knows it, is unread, too.
     Raises OutputError: cut off, no GPU, a row twice, a table with other columns than its heading.
     """
-    printed = lines.whole(text, END)
+    printed = values.whole(text, END)
     rows = list(cells(_rows(printed)))
     index = {_bus(cell): gpu for gpu, column, cell in rows if column == "pci.bus_id"}
     if not index:
@@ -94,7 +94,7 @@ def conditions(text: str) -> dict[str, str]:
     """vbios and persistence: what all GPUs have; mig: whether it is on for one."""
     named = {"vbios_version": "vbios", "persistence_mode": "persistence", "mig.mode.current": "mig"}
     found: dict[str, set[str]] = {}
-    for _, column, cell in cells(_rows(lines.harmless(text))):
+    for _, column, cell in cells(_rows(values.harmless(text))):
         if column in named and cell not in ABSENT:
             found.setdefault(named[column], set()).add(cell)
     return {key: ", ".join(sorted(each)) for key, each in found.items()}
@@ -130,7 +130,7 @@ def _number(column: str, cell: str) -> int | None:
 
 def _unread(cells: Mapping[tuple[str, str], str], text: str) -> Iterator[Reading]:
     """What of each GPU is no count or in no row, and the tables that failed."""
-    tables = lines.unreadable(text).items()
+    tables = values.unreadable(text).items()
     lost = {table: why for table, why in tables if not _UNKNOWN.search(why)}
     lost |= {column: "no row" for _, column in cells if column in COUNTED}
     gpus = dict.fromkeys(gpu for gpu, _ in cells)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines, values
+from siteproof.parsers import Reading, values
 
 NEEDS = "one of OSU 5 to 7's benchmarks that Siteproof reads, up to the last size"
 
@@ -47,8 +47,8 @@ def parse(text: str) -> list[Reading]:
 
     Raises OutputError: `invalid` if OSU found a message wrong, `generic` with OSU's message.
     """
-    lines.must_not_report("osu", _WRONG, text, "invalid")
-    lines.must_not_report("osu", _FAILED, text)
+    values.must_not_report("osu", _WRONG, text, "invalid")
+    values.must_not_report("osu", _FAILED, text)
     metric, unit = _benchmark(text)
     if metric == "barrier":
         time = values.only("osu", "times of a barrier", _BARRIER.findall(text))

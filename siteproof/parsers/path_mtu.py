@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines, values
+from siteproof.parsers import Reading, values
 
 HEADERS = 28  # bytes
 LARGEST = 65507  # of data in a packet of IPv4
@@ -66,7 +66,7 @@ def _search(text: str) -> tuple[Mapping[str, set[int]], list[str]]:
     """The sizes by what became of them, and the MTUs that are printed."""
     sizes: dict[str, set[int]] = defaultdict(set)
     mtus: list[str] = []
-    for line in lines.whole(text, "path_mtu"):
+    for line in values.whole(text, "path_mtu"):
         if match := _MTU.fullmatch(line):
             mtus.append(match[1])
         elif match := _PROBE.fullmatch(line):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines, values
+from siteproof.parsers import Reading, values
 
 NEEDS = "ib_write_bw or ib_write_lat of perftest 4.5, one size of message (-s, not -a)"
 
@@ -41,8 +41,8 @@ def parse(text: str) -> list[Reading]:
 
     Raises OutputError: `generic` with the tool's own message, `parse` where the end is missing.
     """
-    printed = lines.filled(text)
-    lines.must_not_report("perftest", _FAILED, text)
+    printed = values.filled(text)
+    values.must_not_report("perftest", _FAILED, text)
     heads = [n for n, line in enumerate(printed) if line.startswith("#bytes")]
     head, *rows = printed[values.only("perftest", "tables", heads) :]
     # The line after the table is the only proof that it is whole.
@@ -61,7 +61,7 @@ def parse(text: str) -> list[Reading]:
 def conditions(text: str) -> dict[str, str]:
     """MTU of the port in bytes, link type (IB, Ethernet), connection, and the size of a message."""
     found = {}
-    for line in lines.filled(text):
+    for line in values.filled(text):
         if match := _SETTING.match(line):
             found[_KNOWN[match[1]]] = match[2].removesuffix("[B]")
     return found

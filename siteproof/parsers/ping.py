@@ -11,7 +11,7 @@ from decimal import Decimal
 from statistics import median
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines, values
+from siteproof.parsers import Reading, values
 
 NEEDS = "ping of iputils in the locale C, of one run"
 
@@ -39,7 +39,7 @@ def parse(text: str) -> list[Reading]:
     Raises OutputError: `generic` if the host is unknown or nothing came back, `invalid` if a reply
     is damaged or the statistics are not those of the replies.
     """
-    printed = lines.filled(text)
+    printed = values.filled(text)
     for line in printed:
         if line.startswith("ping: "):
             raise OutputError(line[:100], "generic")
@@ -69,7 +69,7 @@ def conditions(text: str) -> dict[str, str]:
     found = {}
     if title := _TITLE.search(text):
         found["size"] = title[1]
-    for counts in filter(None, map(_COUNTS.fullmatch, lines.harmless(text))):
+    for counts in filter(None, map(_COUNTS.fullmatch, values.harmless(text))):
         found.setdefault("packets", counts[1])
     return found
 

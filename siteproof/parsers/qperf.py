@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines, values
+from siteproof.parsers import Reading, values
 
 NEEDS = "qperf 0.4 with 'conf' as its last test"
 
@@ -59,13 +59,13 @@ def conditions(text: str) -> dict[str, str]:
 def _tests(text: str) -> list[tuple[str, dict[str, str]]]:
     """Each test's name, and its values as they are printed. Raises OutputError."""
     tests: list[tuple[str, dict[str, str]]] = []
-    for line in lines.filled(text):
+    for line in values.filled(text):
         if match := _TEST.fullmatch(line):
             tests.append((match[1], {}))
         elif tests and (match := _VALUE.fullmatch(line)) and match[1] not in tests[-1][1]:
             tests[-1][1][match[1]] = match[2]
         else:
-            raise OutputError(f"qperf: {line[: lines.LONGEST_MESSAGE]}", "generic")
+            raise OutputError(f"qperf: {line[: values.LONGEST_MESSAGE]}", "generic")
     return tests
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, count, lines
+from siteproof.parsers import Reading, count, values
 
 MAX_PORTS = 1024  # a host of virtual machines has hundreds of virtual functions
 CONGESTION = (
@@ -57,7 +57,7 @@ def parse(text: str) -> list[Reading]:
 
     Raises OutputError: cut off, two values of one field, an active port without its rate.
     """
-    printed = lines.whole(text, "rdma_ports")
+    printed = values.whole(text, "rdma_ports")
     absent = [match[1] for match in map(_ABSENT.fullmatch, printed) if match]
     fields, counters = _read(line for line in printed if not _ABSENT.fullmatch(line))
     if not 0 < len(fields) + len(absent) <= MAX_PORTS:
@@ -80,7 +80,7 @@ def parse(text: str) -> list[Reading]:
 
 def conditions(text: str) -> dict[str, str]:
     """The link layers of the ports: InfiniBand, Ethernet."""
-    matches = filter(None, map(_FIELD.fullmatch, lines.filled(text)))
+    matches = filter(None, map(_FIELD.fullmatch, values.filled(text)))
     layers = {match[3] for match in matches if match[2] == "link_layer" and match[3]}
     return {"link_layer": ", ".join(sorted(layers))} if layers else {}
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from siteproof.errors import OutputError, harmless
-from siteproof.parsers import Reading, count, jsontext, values
+from siteproof.parsers import Reading, count, values
 
 NEEDS = "the records of python -m siteproof.services, from its begin to its end"
 ABSENT = "absent"  # what the step would use is not there, which fails nothing
@@ -81,7 +81,7 @@ def report(text: str) -> Report:
     for number, line in enumerate(lines, 1):
         if found.done:
             raise OutputError(f"service: line {number} comes after the end of the test")
-        record, after = jsontext.load("service", line)
+        record, after = values.load("service", line)
         if after:
             raise OutputError(f"service: line {number} is more than a record")
         _take(found, record, number)

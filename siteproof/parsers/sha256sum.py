@@ -10,7 +10,7 @@ import re
 from decimal import Decimal
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines
+from siteproof.parsers import Reading, values
 
 _SUM = re.compile(r"[0-9a-f]{64} \*?(\S{1,200})")
 _ANSWER = re.compile(r"(\S{1,200}): (OK|FAILED|FAILED open or read)")
@@ -41,7 +41,7 @@ def failed(text: str) -> list[str]:
 def _files(text: str) -> tuple[list[str], list[tuple[str, str]]]:
     wanted: list[str] = []
     answers: list[tuple[str, str]] = []
-    for line in lines.whole(text, "sha256sum"):
+    for line in values.whole(text, "sha256sum"):
         if (match := _SUM.fullmatch(line)) and not answers:
             wanted.append(match[1])
         elif match := _ANSWER.fullmatch(line):

@@ -4,14 +4,24 @@ And what the tables of MPI benchmarks share: a row a message size, each size twi
 OSU's benchmarks and mpi4py's print nothing at their end and not which sizes they measure, so
 a table that was cut looks like a whole one. It is whole if it reaches the last size: the tool's own
 default, or that of a line `sizes MIN:MAX`, which the check's script prints before the tool.
+
+Lines in which a node reports on itself: cut, without control characters, and whole or refused.
+
+The text comes from a node that may be broken or worse: control characters and escape sequences
+are taken out, and nothing is longer than 500 characters.
+
+JSON as tools print it. Numbers stay the text that was printed.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Context, Decimal
-from typing import TypeVar
+from functools import lru_cache
+from typing import Any, TypeVar
 
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading
@@ -155,3 +165,133 @@ def must_agree(what: str, rate: Decimal, work: Decimal, seconds: Decimal) -> Non
 def _half_digit(value: Decimal) -> Decimal:
     """Half a unit of the last digit that was printed."""
     return Decimal(5).scaleb(int(value.as_tuple().exponent) - 1)
+
+
+LONGEST = 500  # characters of a name or a value
+LONGEST_MESSAGE = 100  # characters of a tool's own message
+MAX_LINE = 10_000  # characters of a line that are read
+
+_ESCAPE = re.compile(r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x1b\x9b]\[?[0-?]*[ -/]*[@-~]")
+_UNREADABLE = re.compile(r"unreadable (\S+)(?: (.*))?")
+
+
+def whole(text: str, what: str) -> list[str]:
+    """The lines before `end WHAT`. Raises OutputError if it is missing or not the last line."""
+    found, end = filled(text), f"end {what}"
+    if end not in found:
+        raise OutputError(f"{what}: cut off before '{end}'")
+    if found.index(end) != len(found) - 1:
+        raise OutputError(f"{what}: more after '{end}', appended to one file")
+    return found[:-1]
+
+
+@lru_cache(maxsize=1)  # as a text of thousands of lines is read for several things
+def harmless(text: str) -> tuple[str, ...]:
+    """The lines with runs of blanks as one space and without control characters."""
+    return tuple(_harmless(line[:MAX_LINE]) for line in text.split("\n"))
+
+
+def filled(text: str) -> list[str]:
+    """The lines that are not empty, as `harmless` gives them."""
+    return [line for line in harmless(text) if line]
+
+
+def must_not_report(
+    tool: str, failure: re.Pattern[str], text: str, status: str = "generic"
+) -> None:
+    """Raises OutputError with the first line in which a tool reports that it has failed."""
+    for line in filter(failure.fullmatch, harmless(text)):
+        raise OutputError(f"{tool}: {line.strip('#!* ')[:LONGEST_MESSAGE]}", status)
+
+
+def texts(what: str, parameters: Iterable[tuple[str, str | None]]) -> list[Reading]:
+    """One text reading a parameter. Raises OutputError: two values of one name."""
+    found: dict[str, str] = {}
+    for parameter, text in parameters:
+        name, value = parameter[:LONGEST], (text or "")[:LONGEST]
+        if found.setdefault(name, value) != value:
+            raise OutputError(f"{what}: two values of {name}")
+    return [Reading(name, value, "text") for name, value in found.items()]
+
+
+def unreadable(text: str) -> dict[str, str]:
+    """What the node could not read, and why."""
+    found = {}
+    for match in map(_UNREADABLE.fullmatch, harmless(text)):
+        if match:
+            found[match[1][:LONGEST]] = (match[2] or "")[:LONGEST]
+    return found
+
+
+def _harmless(line: str) -> str:
+    if not (line.isascii() and line.isprintable()):
+        line = _ESCAPE.sub("", line).replace("\t", " ")
+        line = "".join(c for c in line if unicodedata.category(c)[0] != "C")
+    return " ".join(line.split())
+
+
+QUOTE = 60  # characters of a broken line
+MAX_WORD = 100  # characters of a text that becomes a condition
+Object = dict[str, Any]
+
+_DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
+
+
+def load(tool: str, text: str, start: int = 0) -> tuple[Object, str]:
+    """The object that begins at `start`, and the text after it. Raises OutputError."""
+    if not text.startswith("{", start):
+        raise no_json(tool, text)
+    try:
+        found, end = _DECODER.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        raise _broken(tool, error) from None
+    except (ValueError, RecursionError):
+        raise OutputError(f"{tool}: its JSON has too many levels or digits") from None
+    if not isinstance(found, dict):
+        raise OutputError(f"{tool}: JSON of another program")
+    return found, text[end:].strip()
+
+
+def no_json(tool: str, text: str) -> OutputError:
+    """The refusal of an output that is not JSON."""
+    return OutputError(
+        f"{tool}: text where JSON is expected" if text.strip() else f"{tool}: no output"
+    )
+
+
+def _broken(tool: str, error: json.JSONDecodeError) -> OutputError:
+    """Cut off where the text ends too early; else the place, such as a decimal comma."""
+    if error.msg.startswith("Unterminated string") or not error.doc[error.pos :].strip():
+        return OutputError(f"{tool}: its JSON is cut off")
+    found = error.doc.splitlines()[error.lineno - 1].strip()[:QUOTE]
+    return OutputError(f"{tool}: its JSON is broken in line {error.lineno}: {found}")
+
+
+def part(tool: str, whole: Object, key: str) -> Object:
+    """The object below a key. Raises OutputError."""
+    found = whole.get(key)
+    if not isinstance(found, dict):
+        raise OutputError(f"{tool}: no '{key}'")
+    return found
+
+
+def rows(tool: str, whole: Object, key: str) -> list[Object]:
+    """The list of objects below a key. Raises OutputError."""
+    found = whole.get(key)
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise OutputError(f"{tool}: no '{key}'")
+    return found
+
+
+def only_object(tool: str, whole: Object, key: str) -> Object:
+    """The one object in the list below a key. Raises OutputError."""
+    return only(tool, key, rows(tool, whole, key))
+
+
+def words(found: Object) -> dict[str, str]:
+    """Those of the values that are short, printable texts: what may become a condition."""
+    return {
+        key: value
+        for key, value in found.items()
+        if isinstance(value, str) and 0 < len(value) <= MAX_WORD and value.isprintable()
+    }

@@ -4,6 +4,8 @@ With the manifest and the raw files, anybody can collect the samples at any time
 ends, at the next start after a lost login session, or by hand. As the job can write to its stage
 directory, a copy is kept in the session's folder, `<stages>/<session>/.manifests/`, until the
 samples are collected. The two must agree.
+
+One point of a sweep, as its job's manifest keeps it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import re
 import socket
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
@@ -28,7 +30,6 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from siteproof import files, nodesets
 from siteproof.errors import UserError
-from siteproof.record.point import Point
 from siteproof.record.samples import LAST_PLACE
 
 NAME = "siteproof-job.json"
@@ -440,3 +441,74 @@ def _kept(session: Path) -> Iterator[Path]:
             inner = PurePosixPath(kept.stage) if kept else PurePosixPath("..")
             if not inner.is_absolute() and ".." not in inner.parts:
                 yield session / inner
+
+
+KNOB = "knob."  # what the name of a tuning axis begins with
+OWN = "own"  # a knob that is left as the machine has it
+Values = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measurement of a sweep.
+
+    values: of all axes and of what is fixed; sizes in bytes. dims: the names of those that the
+    sweep varies. trial: its repetition from 1 on; 0 where there is one only.
+    """
+
+    values: Mapping[str, str]
+    dims: Sequence[str]
+    trial: int = 0
+
+    @property
+    def tasks(self) -> int:
+        """Ranks in all."""
+        return int(self.values["tasks"])
+
+    @property
+    def tasks_per_node(self) -> int:
+        """Ranks on each node, at most."""
+        return int(self.values["tasks_per_node"])
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that it needs."""
+        return -(-self.tasks // self.tasks_per_node)
+
+    @property
+    def own_dims(self) -> Values:
+        """The values of its axes: a sample's dimensions."""
+        return {name: self.values[name] for name in self.dims if name in self.values}
+
+    @property
+    def fixed(self) -> Values:
+        """The values that all points share: a sample's conditions."""
+        return {name: value for name, value in self.values.items() if name not in self.dims}
+
+    @property
+    def knobs(self) -> Values:
+        """The settings of the nodes that it needs, by name with `knob.`."""
+        return {
+            name: value
+            for name, value in self.values.items()
+            if name.startswith(KNOB) and value != OWN
+        }
+
+    def line(self, number: int, limit: int, combination: int) -> str:
+        """The point as sweep.sh reads it. limit: seconds. combination: of its knobs; 0: none."""
+        numbers = (limit, self.nodes, self.tasks, self.tasks_per_node, self.trial, combination)
+        variables = [
+            f"{name.upper()}={value}"
+            for name, value in self.values.items()
+            if name not in ("tasks", "tasks_per_node") and not name.startswith(KNOB)
+        ]
+        return " ".join([folder_of(number), *map(str, numbers), *variables])
+
+    def __str__(self) -> str:
+        dims = " ".join(f"{name}={value}" for name, value in self.own_dims.items())
+        return f"{dims} trial={self.trial}" if self.trial else dims
+
+
+def folder_of(number: int) -> str:
+    """The name of a point's result folder."""
+    return f"{number:05d}"

@@ -2,16 +2,16 @@
 
 A pair is sender and receiver, with the link if a criterion has several: `a>b over wan`. Two GPUs of
 a node are a unit, too: `a gpu3>gpu5`.
+
+Things in groups: those that have something in common.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
-
-from siteproof.record.grouped import grouped
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from siteproof.record.samples import JobOrder, Sample
@@ -163,3 +163,15 @@ def of_sample(criterion: Criterion, sample: Sample) -> Iterator[str]:
             yield name(criterion, *pair, link)
             if both:
                 yield name(criterion, *pair[::-1], link)
+
+
+Key = TypeVar("Key", bound=Hashable)
+One = TypeVar("One")
+
+
+def grouped(pairs: Iterable[tuple[Key, One]]) -> dict[Key, list[One]]:
+    """All that has a key, by that key; keys and groups in the order in which they come."""
+    found: dict[Key, list[One]] = {}
+    for key, one in pairs:
+        found.setdefault(key, []).append(one)
+    return found

@@ -11,15 +11,14 @@ from itertools import accumulate
 
 from siteproof.analysis.before_after import Effect
 from siteproof.errors import harmless
+from siteproof.record.finding import UNDECIDED as WITHOUT_ANSWER
 from siteproof.record.finding import Kind
-from siteproof.record.severity import UNDECIDED as WITHOUT_ANSWER
 from siteproof.report.chapters import changes, nodes, untested
 from siteproof.report.material import Material
 from siteproof.report.sections import few, some_nodes
 from siteproof.units import count
-from siteproof.wording.amounts import change, shorten
-from siteproof.wording.findings import days, full
-from siteproof.wording.node_groups import undated
+from siteproof.wording.findings import change, days, full, shorten
+from siteproof.wording.in_bounds_unit import undated
 from siteproof.wording.verdicts import (
     besides,
     heading,

@@ -30,7 +30,7 @@ from siteproof.report.sections import (
     when,
 )
 from siteproof.units import count
-from siteproof.wording.looks import SIGNS, look
+from siteproof.wording.findings import SIGNS, look
 
 ARROW = "\N{RIGHTWARDS ARROW}"  # one character, which no line break splits
 HERE = Path(__file__).parent

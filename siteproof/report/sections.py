@@ -10,7 +10,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from siteproof import nodesets
-from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import grouped
 
 if TYPE_CHECKING:
     from siteproof.report.summary import Summary

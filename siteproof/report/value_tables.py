@@ -25,13 +25,13 @@ from siteproof.answers.expected import covered
 from siteproof.errors import UserError
 from siteproof.record import evidence_records, pair_units
 from siteproof.record.clocks import moment_of
+from siteproof.record.finding import BROKEN, most_severe, of_status
 from siteproof.record.samples import PUBLISHED, Sample, path_of
-from siteproof.record.severity import BROKEN, most_severe, of_status
 from siteproof.report.material import Material
 from siteproof.report.sections import Attached
 from siteproof.sites import Baseline, Hardware
 from siteproof.sites.promise import SUM, Promise
-from siteproof.sites.published_csv import STATED
+from siteproof.sites.site_tables import STATED
 from siteproof.units import count
 from siteproof.verdict.derived.given import DerivedSample
 from siteproof.verdict.tally import STANDINGS, Tally

@@ -22,12 +22,12 @@ from typing import Any
 from siteproof import files, installed, locks
 from siteproof.errors import UserError
 from siteproof.record import campaign
-from siteproof.record.grouped import grouped
+from siteproof.record.finding import BROKEN, RANKS, Verdict
+from siteproof.record.pair_units import grouped
 from siteproof.record.samples import PUBLISHED, YEARS, Header
 from siteproof.record.sessions import Sessions
-from siteproof.record.severity import BROKEN, RANKS, Verdict
 from siteproof.report import brief, html
-from siteproof.report.figure import small
+from siteproof.report.figure import marked
 from siteproof.report.sections import (
     Address,
     Drawn,
@@ -452,4 +452,4 @@ def _strip(pages: Sequence[Page], last: date) -> Drawn:
         looks.append(next((days[day] for day in near if day in days), ""))
     marks = [page.mark for page in pages]
     words = counted((mark, marks.count(mark)) for mark in _RANKS)
-    return Drawn(small.year(f"{pages[0].system}: {words}", looks), words)
+    return Drawn(marked.year(f"{pages[0].system}: {words}", looks), words)

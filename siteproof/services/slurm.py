@@ -17,9 +17,9 @@ from siteproof.errors import UserError
 from siteproof.services.slurm_cases import CASES, Batch, Case, Cluster
 from siteproof.services.steps import PREFIX, SHARE, Job, Kind, StepFailed, Steps
 from siteproof.sites import Hardware, Site
-from siteproof.slurm import admission, client, configured
-from siteproof.slurm.accounting import JobRecord, last_runs
+from siteproof.slurm import client, configured
 from siteproof.slurm.client import Cause
+from siteproof.slurm.records import JobRecord, last_runs
 
 PAUSE = 3.0  # seconds between two looks at the accounting
 TOO_MANY = "MaxSubmit"  # in the names of Slurm's limits on the jobs of a user, account or QOS
@@ -66,8 +66,8 @@ def _stated(site: Site, partition: str) -> tuple[dict[str, Hardware], dict[str, 
     """
     found, features = dict[str, Hardware](), dict[str, list[str]]()
     for one in site.system.partitions.values():
-        if admission.value_of(one.access, "--partition", "-p") == partition:
-            asked = admission.value_of(one.access, "--constraint", "-C")
+        if configured.value_of(one.access, "--partition", "-p") == partition:
+            asked = configured.value_of(one.access, "--constraint", "-C")
             for role in one.roles:
                 nodes = site.expected(role)
                 found |= dict.fromkeys(nodes, site.hardware_of(role))

@@ -14,10 +14,10 @@ from itertools import accumulate
 from statistics import median
 
 from siteproof import nodesets
-from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import grouped
 from siteproof.sites import Hardware, Service
-from siteproof.slurm.accounting import JobRecord, last_runs
 from siteproof.slurm.configured import ConfiguredNode
+from siteproof.slurm.records import JobRecord, last_runs
 from siteproof.units import count
 
 MIB = 1 << 20

@@ -14,8 +14,7 @@ from siteproof import files
 from siteproof.errors import UserError
 from siteproof.installed import SUITE
 from siteproof.sites.bought import sections_of_role
-from siteproof.sites.health_keys import Health
-from siteproof.sites.key_types import blanks
+from siteproof.sites.key_types import Health, blanks
 from siteproof.sites.site import Site
 from siteproof.sites.stated import NODE, Fact
 from siteproof.sites.system import Hardware

@@ -13,13 +13,11 @@ from pydantic import BaseModel, TypeAdapter
 
 from siteproof import files
 from siteproof.installed import SUITE
-from siteproof.sites.calendar_csv import Milestone, PlannedWindow
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.lint_promise import OWNER
 from siteproof.sites.promise import Baseline, Criterion, Waiver
-from siteproof.sites.published_csv import Published
 from siteproof.sites.schema.shapes import bare
-from siteproof.sites.site_tables import HostRow
+from siteproof.sites.site_tables import HostRow, Milestone, PlannedWindow, Published
 from siteproof.sites.stated import Expected, Fact
 from siteproof.sites.system import System, Whole
 

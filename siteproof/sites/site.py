@@ -15,16 +15,14 @@ from siteproof import errors, files, installed, nodesets
 from siteproof.errors import UserError, UserErrors
 from siteproof.record import pair_units
 from siteproof.sites import catalogue as metrics
-from siteproof.sites import check_files, job_keys, plausible, site_tables
-from siteproof.sites.calendar_csv import Milestone, PlannedWindow
+from siteproof.sites import job_keys, plausible, site_tables
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.lint import Around, lint_system, reference
 from siteproof.sites.lint_promise import lint_owner, lint_promise, lint_waiver
 from siteproof.sites.promise import Baseline, Criterion, Promise, Waiver
-from siteproof.sites.published_csv import Published
 from siteproof.sites.schema import shapes, yamlfile
 from siteproof.sites.schema.yamlfile import Document
-from siteproof.sites.site_tables import HostRow, facts
+from siteproof.sites.site_tables import HostRow, Milestone, PlannedWindow, Published, facts
 from siteproof.sites.stated import FactSection
 from siteproof.sites.system import Hardware, HostParameters, Partition, Recognise, System, Whole
 
@@ -362,7 +360,7 @@ def _catalogue(
 
 def _features(where: Path, system: System) -> set[str]:
     """All features that an environment may offer: of Siteproof's checks, and of the site's own."""
-    own = map(check_files.features_of, own_checks(where, system))
+    own = map(metrics.features_of, own_checks(where, system))
     return set(metrics.read().features).union(*own)
 
 

@@ -15,7 +15,6 @@ from pydantic import Field, field_validator, model_validator
 
 from siteproof import nodesets, units
 from siteproof.errors import Mistake, hint
-from siteproof.sites.health_keys import Health
 from siteproof.sites.job_keys import Device, Jobs, Loads, ModulesSystem, Option, Variables
 from siteproof.sites.key_types import (
     NAME_RULE,
@@ -25,6 +24,7 @@ from siteproof.sites.key_types import (
     Flops,
     Frequency,
     Graded,
+    Health,
     HplBlock,
     Model,
     Names,

@@ -23,7 +23,7 @@ from ClusterShell.NodeSet import NodeSet
 
 from siteproof import nodesets
 from siteproof.errors import UserError, harmless, hint
-from siteproof.slurm import accounting, records
+from siteproof.slurm import records
 from siteproof.slurm.records import EVENTS_FORMAT, Node, Reservation
 
 T = TypeVar("T")
@@ -187,10 +187,10 @@ def submit(words: Sequence[str]) -> str:
     return number
 
 
-def accounted(jobs: Sequence[str], since: float) -> list[accounting.JobRecord]:
+def accounted(jobs: Sequence[str], since: float) -> list[records.JobRecord]:
     """What Slurm's accounting has of jobs, each run of them. Raises UserError."""
-    fields = ",".join(accounting.FIELDS)
-    return accounting.parse_jobs(_ask([*_sacct(",".join(jobs), since), "-D", "-o", fields]))
+    fields = ",".join(records.FIELDS)
+    return records.parse_jobs(_ask([*_sacct(",".join(jobs), since), "-D", "-o", fields]))
 
 
 def _sacct(jobs: str, since: float) -> list[str]:
@@ -253,13 +253,13 @@ def _printed_by(argv: Sequence[str]) -> str:
 
 def nodes_of(job: str, since: float) -> NodeSet:
     """The nodes on which a job ran, as far as Slurm's accounting knows. Raises UserError."""
-    return accounting.parse_job_nodes(_ask([*_sacct(job, since), "-o", "nodelist"]))
+    return records.parse_job_nodes(_ask([*_sacct(job, since), "-o", "nodelist"]))
 
 
 def energy(job: str, since: float) -> dict[str, int]:
     """Joules by the name of a job's step, of those that are accounted. Raises UserError."""
     fields = "jobname,consumedenergyraw"
-    return accounting.parse_energy(_ask([*_sacct(job, since), "-o", fields]))
+    return records.parse_energy(_ask([*_sacct(job, since), "-o", fields]))
 
 
 @functools.cache

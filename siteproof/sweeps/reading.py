@@ -15,10 +15,10 @@ from pathlib import Path
 from siteproof import files
 from siteproof.errors import UserError, UserErrors
 from siteproof.installed import SUITE
-from siteproof.record.point import KNOB, OWN, Point, Values
+from siteproof.record.manifest import KNOB, OWN, Point, Values
 from siteproof.sites.schema import shapes, yamlfile
 from siteproof.sites.schema.yamlfile import Document
-from siteproof.sweeps import knobs as turned
+from siteproof.sweeps import keys as turned
 from siteproof.sweeps.keys import Sweep, plain
 from siteproof.sweeps.tools import TOOLS
 

@@ -15,16 +15,15 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from siteproof.analysis import drift, shape, steps
-from siteproof.analysis.drift import Drift
+from siteproof.analysis import shape, steps
 from siteproof.analysis.quiet import quiet
 from siteproof.analysis.screen import screen
-from siteproof.analysis.season import YEARS, screen_seasons
 from siteproof.analysis.segments import Change
-from siteproof.analysis.shape import Shape
+from siteproof.analysis.shape import YEARS, Shape, screen_seasons
 from siteproof.analysis.slow_nodes import MIN_FLEET
 from siteproof.analysis.spread import MEAN_TO_SIGMA, UNKNOWN, YEAR, Typical, middle, typical
-from siteproof.record.grouped import grouped
+from siteproof.analysis.steps import Drift
+from siteproof.record.pair_units import grouped
 from siteproof.trend.alerts import CONFIRMS, Kind
 from siteproof.trend.lines import Floats, Ints, RoleSeries
 
@@ -224,7 +223,7 @@ def _closely(line: Region, kind: Typical, may_swing: bool, found: Found) -> None
     for at, change in enumerate(seen.changes):
         if _worth(line, change):
             found.finds.append(_change(line, seen.changes, at))
-    if seen.drift and drift.worth_an_alert(seen.drift) and _is_seen(line, seen.drift, seen):
+    if seen.drift and steps.worth_an_alert(seen.drift) and _is_seen(line, seen.drift, seen):
         found.finds.append(_drift(line, seen.drift))
     found.finds.extend(_scatter(line, one) for one in seen.scatter if _noisy(line, one))
 
@@ -238,7 +237,7 @@ def _is_seen(line: Region, slope: Drift, seen: Shape) -> bool:
     places = [0, *(one.at for one in seen.changes if one.end is None), values.size]
     begin, end = max(pairwise(places), key=lambda part: part[1] - part[0])
     some = (end - begin) // 5
-    if values.size < drift.LONG_ENOUGH or 2 * (end - begin) < values.size or not some:
+    if values.size < steps.LONG_ENOUGH or 2 * (end - begin) < values.size or not some:
         return False
     moved = float(np.median(values[end - some : end]) - np.median(values[begin : begin + some]))
     expected = slope.total * (end - begin) / values.size

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from siteproof import units
 from siteproof.answers import implausible
-from siteproof.record import plain_tests, samples, series
+from siteproof.record import samples, series
 from siteproof.record.finding import Finding, note
 from siteproof.record.pair_units import LINK, gpu_name, gpus_among
 from siteproof.record.series import Series, comparable
@@ -288,7 +288,7 @@ def _stored(site: Site, h: History, metric: str, found: Lines) -> Iterator[_Stor
     """The series that count, those that differ by a block only under one key."""
     known: dict[tuple[object, ...], list[Series]] = {}
     only, bind = ("AND metric = $metric", {"metric": metric}) if metric else ("", {})
-    query = _SERIES.format(only=only, plain=plain_tests.TEST)
+    query = _SERIES.format(only=only, plain=samples.TEST)
     for row in h.sql(query, {"system": site.system.system, **bind}):
         number, quantity, name, environment, dims, conditions, *of_values = row
         unit, source, is_plain, count, file = of_values

@@ -19,8 +19,7 @@ from siteproof.analysis.spread import robust_sd
 from siteproof.answers.attempts import MIDDLES, refusal
 from siteproof.record import series
 from siteproof.record.finding import Finding, note
-from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import LINK, is_gpu
+from siteproof.record.pair_units import LINK, grouped, is_gpu
 from siteproof.record.samples import SWEEP, Header, Sample
 from siteproof.record.series import CONTRACTUAL, SYSTEM, Series
 from siteproof.sites import Criterion, Site

@@ -9,9 +9,8 @@ from functools import cached_property, partial
 from operator import is_
 
 from siteproof import files, sites
-from siteproof.answers import checks_tried, choosing, expected, implausible, required
-from siteproof.answers.age import Freshness
-from siteproof.answers.attempts import attempts_at, each_place, failure, of_unit, refusal
+from siteproof.answers import attempts, expected, implausible
+from siteproof.answers.attempts import Freshness, attempts_at, each_place, failure, of_unit, refusal
 from siteproof.answers.criterion import (
     CriterionVerdict,
     NodeVerdict,
@@ -25,21 +24,29 @@ from siteproof.curves.whole_sweep import Derived
 from siteproof.errors import ExitCode, UserError
 from siteproof.record import campaign, evidence_records, finding, pair_units
 from siteproof.record.clocks import Ages, moment_of
-from siteproof.record.comparable_settings import Settings
+from siteproof.record.descriptions import Updates
 from siteproof.record.evidence_records import Evidence, Repair
-from siteproof.record.finding import Finding, Kind, note
-from siteproof.record.grouped import grouped
+from siteproof.record.finding import (
+    WRONG,
+    Finding,
+    Kind,
+    Verdict,
+    exit_code,
+    most_severe,
+    note,
+    of_status,
+)
+from siteproof.record.pair_units import grouped
 from siteproof.record.samples import LOST, PUBLISHED, SWEEP, Header, Sample
+from siteproof.record.series import Settings
 from siteproof.record.sessions import Sessions
-from siteproof.record.severity import WRONG, Verdict, exit_code, most_severe, of_status
-from siteproof.record.updates import Updates
-from siteproof.sites import Criterion, Site, check_files, pairs
+from siteproof.sites import Criterion, Site, catalogue, pairs
 from siteproof.sites.catalogue import MODES
 from siteproof.sites.promise import CONTRACT_MODES
 from siteproof.sweeps.tools import SWEEPS_ONLY
-from siteproof.verdict import members, others
+from siteproof.verdict import others
 from siteproof.verdict.derived.given import MAX_SESSIONS, Basis, MayBe, Past
-from siteproof.verdict.missed import Missed
+from siteproof.verdict.others import Missed
 
 
 @dataclass(frozen=True)
@@ -241,7 +248,7 @@ def judge_system(
     each = {}
     for key, member in site.members.items():
         try:
-            each[key] = _judge_site(members.asked(site, member), since, name, as_of, part=True)
+            each[key] = _judge_site(others.asked(site, member), since, name, as_of, part=True)
         except UserError as error:
             where = f"{error.where} of {key}"
             raise UserError(where, error.what, error.allowed, error.hint) from None
@@ -259,7 +266,7 @@ def _judge_together(site: Site, each: Mapping[str, Judgement]) -> Judgement:
         if datetime.fromisoformat(one.recorded) <= now
     ]
     made: others.Made = {}
-    verdicts = members.verdicts(
+    verdicts = others.verdicts(
         site,
         {name: {one.id: one for one in judged.verdicts} for name, judged in each.items()},
         *(evidence, Basis(site, {}, files.perflogs(), now), newest.fresh, made),
@@ -363,16 +370,16 @@ def _newest_answers(site: Site, record: Record, ages: Ages) -> tuple[Callable[[H
     there = {*system.file_systems, *system.services, *system.scaling}
     have = grouped((header.check, header.conditions) for header in headers)
     owed = {
-        f"{name} {part} {place}": choosing.Owed(
-            each, {choosing.ANY} if criterion.report_only else _owed_units(site, one), _checks(one)
+        f"{name} {part} {place}": expected.Owed(
+            each, {expected.ANY} if criterion.report_only else _owed_units(site, one), _checks(one)
         )
         for name, criterion in site.criteria.items()
-        for part, one in enumerate(required.answering(site, criterion))
+        for part, one in enumerate(expected.answering(site, criterion))
         for place, each in enumerate(
             [one, *each_place(one, have.get(_check_of(one.metric), ()), there)]
         )
     }
-    chosen = choosing.choose(owed, headers, record.of_session, ages)
+    chosen = expected.choose(owed, headers, record.of_session, ages)
     if not (chosen.sessions or chosen.old_jobs):
         return campaign.choose(headers, answers=lambda _job: False)
     return chosen.wanted(headers), chosen.words(headers)
@@ -390,7 +397,7 @@ def _owed_units(site: Site, criterion: Criterion) -> set[str]:
         return set(expected.nodes(site, criterion))
     drawn = any(not pairs.planned(site, site.system.links[key]) for key in criterion.links)
     known = set(expected.units(site, criterion, ()))
-    return known | ({choosing.ANY} if drawn and criterion.subject != "system" else set())
+    return known | ({expected.ANY} if drawn and criterion.subject != "system" else set())
 
 
 def _without_criteria(jobs: Sequence[Header]) -> set[str]:
@@ -502,7 +509,7 @@ class Background:
         """With the failures of all checks up to the last of these jobs."""
         last = max((header.order for header in headers), default=(0, "", ""))
         tried = [job for job in record.jobs if job.order <= last]
-        return replace(self, tried=tried, failed=checks_tried.standing(site, tried, record.of_job))
+        return replace(self, tried=tried, failed=attempts.standing(site, tried, record.of_job))
 
 
 def judge_samples(
@@ -545,7 +552,7 @@ def judge_samples(
         *_here_after_all(verdicts),
         *(
             note("has results here, but is in no catalogue: it does not count", check=check)
-            for check in checks_tried.gone(site, background.tried)
+            for check in attempts.gone(site, background.tried)
         ),
     ]
     unjudged = _unjudged(site, found)
@@ -566,7 +573,7 @@ def judge_samples(
 
 def _background_of(site: Site, found: Sequence[Sample]) -> Background:
     """What is known where nothing besides these samples is."""
-    failed = checks_tried.of_samples(site, found)
+    failed = attempts.of_samples(site, found)
     return Background(tried=[sample.header for sample in found], failed=failed)
 
 
@@ -653,7 +660,7 @@ def _with_reason(
 def _without_check(judged: Judgement) -> Judgement:
     """With each criterion whose check is missing: why nothing answers it, or nothing newer."""
     table, named = judged.site.catalogue, [v.criterion.metric for v in judged.verdicts]
-    missing = check_files.missing({metric: table[metric] for metric in named}, SWEEPS_ONLY)
+    missing = catalogue.missing({metric: table[metric] for metric in named}, SWEEPS_ONLY)
     verdicts: list[CriterionVerdict] = []
     older: list[tuple[Finding, Iterable[str]]] = []
     for verdict in judged.verdicts:
@@ -742,7 +749,7 @@ def _unjudged(site: Site, found: Sequence[Sample]) -> list[str]:
     """Headline metrics that no criterion covers, by itself or by what follows from them."""
     promised = {criterion.metric for criterion in site.owed.values()}
     for criterion in site.owed.values():
-        promised |= {one.metric for one in required.answering(site, criterion)}
+        promised |= {one.metric for one in expected.answering(site, criterion)}
     measured = {s.metric for s in found if s.status == "ok" and s.header.mode != PUBLISHED}
     return sorted(
         name

@@ -18,7 +18,7 @@ from siteproof import units
 from siteproof.answers import expected
 from siteproof.answers.attempts import MIDDLES
 from siteproof.answers.criterion import CriterionVerdict, Limits, NodeVerdict, within
-from siteproof.record.severity import Verdict
+from siteproof.record.finding import Verdict
 from siteproof.sites import Criterion, Hardware, Site
 from siteproof.units import Limit, round_to
 

@@ -1,20 +1,30 @@
-"""Values of findings in the unit and digits of their criterion, as `verdict` prints them."""
+"""Values of findings in the unit and digits of their criterion, as `verdict` prints them.
+
+Nodes in the same state for the same reason: the most severe and largest group first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import floor, isfinite, log10
 from typing import TYPE_CHECKING
 
-from siteproof import units
+from ClusterShell.NodeSet import NodeSet
+
+from siteproof import nodesets, units
+from siteproof.analysis.slow_nodes import State
 from siteproof.errors import UserError
+from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
+from siteproof.record.pair_units import is_gpu
 from siteproof.sites import Site
+from siteproof.units import count, with_unit
 from siteproof.verdict.judgement import Judgement
 from siteproof.verdict.tally import DEFAULT_DIGITS, MAX_DIGITS, Tally, decimal, of_all
-from siteproof.wording.amounts import number
+from siteproof.wording.findings import FORMS, Fields, about, full, fulls, number
+from siteproof.wording.tallies import limit
 
 if TYPE_CHECKING:
     from siteproof.trend.alerts import Alert
@@ -113,3 +123,170 @@ class Shown:
             middle, _ = self.value(why.metric, Fraction(median), why.unit)
             details = tuple((k, middle if k == "median" else v) for k, v in details)
         return replace(why, value=value, unit=unit, details=details)
+
+
+MAX_SET = 30  # characters of a node set in the first line of a record
+DATED = ("lasting", "acknowledged")  # details that are phrases of their own
+MAX_MESSAGE = 60  # characters of what a tool wrote; 'why' has all of it
+STATES = tuple(map(str, State))
+COLUMNS = (
+    *("node", "state", "role", "criterion", "metric", "value", "unit", "limit"),
+    *("below the others", "since", "runs", "change", "why"),
+)
+
+
+@dataclass(frozen=True)
+class NodeGroup:
+    """Nodes with the same worst reason.
+
+    units: the nodes, or those of their GPUs that the worst reason is about. worst: it, of each
+    node. others: the numbers of further reasons that nodes have. also: what else is untested.
+    """
+
+    state: str
+    nodes: NodeSet
+    worst: Sequence[Finding]
+    others: Collection[int]
+    also: Sequence[str] = ()
+    units: NodeSet = field(default_factory=NodeSet)
+
+
+def groups(nodes: Iterable[tuple[str, str, Sequence[Finding]]]) -> list[NodeGroup]:
+    """Nodes, each with its state and findings, by state and worst reason.
+
+    Of what is untested every reason counts, as each is something that is missing.
+    """
+    alike: dict[object, list[tuple[str, str, Sequence[Finding]]]] = {}
+    for node, state, findings in nodes:
+        counted = findings if state == State.UNTESTED else findings[:1]
+        key = (state, tuple(undated(brief(why)).alike for why in counted))
+        alike.setdefault(key, []).append((node, state, findings))
+    found = [_group(same) for same in alike.values()]
+    return sorted(found, key=lambda one: (STATES.index(one.state), -len(one.nodes), one.nodes[0]))
+
+
+def _group(same: Sequence[tuple[str, str, Sequence[Finding]]]) -> NodeGroup:
+    (_, state, first), *_ = same
+    texts = fulls(map(undated, first))[1:] if state == State.UNTESTED else []
+    others = set() if texts else {max(len(fulls(found)) - 1, 0) for _, _, found in same}
+    return NodeGroup(
+        state,
+        nodesets.of(node for node, _, _ in same),
+        [brief(why) for _, _, found in same for why in _worst(state, found)],
+        others,
+        list(dict.fromkeys(texts)),
+        nodesets.of(_unit(node, state, found) for node, _, found in same),
+    )
+
+
+def _worst(state: str, findings: Sequence[Finding]) -> Sequence[Finding]:
+    """The worst reason of a node; where it is untested, that of each of its GPUs."""
+    if state != State.UNTESTED:
+        return findings[:1]
+    return [why for why in findings if about(why) == about(findings[0])]
+
+
+def _unit(node: str, state: str, findings: Sequence[Finding]) -> str:
+    """The node, or its GPU that the worst reason is about."""
+    if state == State.UNTESTED:
+        return node
+    return findings[0].subject if findings and is_gpu(findings[0].subject) else node
+
+
+def brief(why: Finding) -> Finding:
+    """Without most of what a tool wrote: as much as stands before its first colon, or nothing."""
+    if len(why.message) <= MAX_MESSAGE:
+        return why
+    head = why.message.partition(": ")[0]
+    return replace(why, message=head if len(head) <= MAX_MESSAGE else "")
+
+
+def head(group: NodeGroup, shown: Shown) -> list[str]:
+    """State, nodes, and of a value the metric, the value, and the limit or what it lacks."""
+    names = str(group.units) if _is_short(group) else count(len(group.nodes), "node")
+    parts = [group.state, names]
+    if not group.worst:
+        return parts
+    found = shown.all(group.worst)
+    first, fields = found[0], Fields(found)
+    value = with_unit(str(fields["value"]), first.unit)
+    if tally := shown.tally(first):
+        short = first.kind is Kind.BELOW_BASELINE
+        least = f"baseline {first.bound}" if short else f"limit {limit(tally)}"
+        parts += [about(first), value, least]
+    elif first.kind is Kind.SLOW:
+        side = "below" if first.get("better") == "higher" else "above"
+        parts += [about(first), value, f"{fields['deficit']:share} {side} the others"]
+    return parts
+
+
+def _is_short(group: NodeGroup) -> bool:
+    return len(str(group.units)) <= MAX_SET
+
+
+def phrases(group: NodeGroup, shown: Shown) -> list[str]:
+    """What is printed below: nodes and reason that are no head, since when, which change."""
+    changes = dict.fromkeys(
+        f"{why.alert} (acknowledged by {who})" if (who := why.get("acknowledged")) else why.alert
+        for why in group.worst
+    )
+    ids, most = ", ".join(filter(None, changes)), max(group.others, default=0)
+    up_to = "up to " if len(group.others) > 1 else ""
+    found = [
+        "" if _is_short(group) else str(group.units),
+        *_rest(shown.all(group.worst)),
+        *group.also,
+        _dated(group),
+        f"change {ids}" if ids else "",
+        f"{up_to}{count(most, 'other reason')}" if most else "",
+    ]
+    return list(filter(None, found))
+
+
+def _rest(found: Sequence[Finding]) -> list[str]:
+    """What the head does not have of the worst reason: a sentence, a message, an event."""
+    if not found:
+        return []
+    fields = Fields(found)
+    if found[0].kind is Kind.SLOW:
+        return ["seen once, run again to confirm"] if found[0].get("rule") == "once" else []
+    if found[0].kind not in OF_A_CRITERION:
+        return [full(*map(undated, found))]
+    event = "all nodes lost {change:size} since {began:day}" if fields["event"] else ""
+    return [str(fields["message"]), event.format_map(fields)]
+
+
+def undated(why: Finding) -> Finding:
+    """Without since when it holds, and who has acknowledged that: phrases of their own."""
+    kept = ((name, value) for name, value in why.details if name not in DATED)
+    return replace(why, details=tuple(kept))
+
+
+def _dated(group: NodeGroup) -> str:
+    """`since 2026-05-22, 182 runs`, of several nodes from the least to the largest.
+
+    Empty if it is unknown on all of them.
+    """
+    dated = [
+        replace(why, details=finding.details(lasting=why.get("lasting") or 1))
+        for why in group.worst
+        if why.since
+    ]
+    runs = [why.get("lasting") for why in dated if why.get("lasting") != 1]
+    text = "since {since:since}, {lasting} runs" if runs else "since {since:since}"
+    return text.format_map(Fields(dated)) if dated else ""
+
+
+def cells(findings: Sequence[Finding], shown: Shown) -> tuple[str, ...]:
+    """The cells of COLUMNS after role: the worst finding of a node, and all as sentences."""
+    if not findings:
+        return ("",) * (len(COLUMNS) - 3)
+    raw = brief(findings[0])
+    why, tally = shown.one(raw), shown.tally(raw)
+    lack = FORMS["share"](raw.number("deficit")) if raw.get("deficit") is not None else ""
+    return (
+        *(why.criterion, why.metric or why.check, why.value, why.unit),
+        limit(tally) if tally and why.kind is Kind.MISSES_BOUND else why.bound,
+        *(lack, why.since[:10], str(raw.get("lasting") or ""), raw.alert),
+        "; ".join(fulls(shown.all(findings))),
+    )

@@ -6,21 +6,28 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from siteproof.analysis.before_after import Effect
-from siteproof.analysis.plateau import At, CurveShape, Decline, Place, Unknown
-from siteproof.analysis.scaling import Loss, Packing
-from siteproof.curves import sweep_reasons
+from siteproof.analysis.plateau import At, CurveShape, Decline, Loss, Packing, Place, Unknown
+from siteproof.curves import run_findings
 from siteproof.curves.measured import TASKS, Curve
 from siteproof.curves.run_findings import FAILURES, Axis, FirstFailure, Setting, SweepReport
 from siteproof.curves.sweep_runs import point_of
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.grouped import grouped
-from siteproof.record.point import OWN
+from siteproof.record.manifest import OWN
+from siteproof.record.pair_units import grouped
 from siteproof.record.samples import Sample
 from siteproof.sweeps import caps
 from siteproof.sweeps.reading import camel_case
 from siteproof.units import count, with_unit
-from siteproof.wording.amounts import at, change, number, per_cent
-from siteproof.wording.findings import WHYS, bound_name, full, sentence
+from siteproof.wording.findings import (
+    WHYS,
+    at,
+    bound_name,
+    change,
+    full,
+    number,
+    per_cent,
+    sentence,
+)
 
 MAX_POINTS = 8  # of each kind that are named; --json names all
 HALF = 0.5  # of the efficiency on the fewest nodes
@@ -35,7 +42,7 @@ def headlines(report: SweepReport) -> list[str]:
         *(of_failing(report.axis, one) for one in report.failing),
         *(f"{name}: {of_packing(packing)}" for name, packing in report.packings.items()),
         *map(of_setting, report.settings),
-        *_of_run(sweep_reasons.of_curves(report)),
+        *_of_run(run_findings.of_curves(report)),
     ]
 
 
@@ -49,14 +56,14 @@ def _of_run(found: Iterable[Finding]) -> list[str]:
 
 def of_group(report: SweepReport, lines: Sequence[Curve]) -> Iterator[str]:
     """Each curve's sentence; with a best of all, only of those that span a doubling."""
-    whole = sweep_reasons.best_of_all(lines)
+    whole = run_findings.best_of_all(lines)
     for curve in lines:
-        if sweep_reasons.is_shown(curve, whole):
+        if run_findings.is_shown(curve, whole):
             yield f"{curve.name}: {'; '.join(of_curve(report.axis, curve))}"
         if whole in (None, curve):
             yield from _bound(report, curve)
         yield from _efficiency(report, curve)
-    for one in sweep_reasons.ranks(report, lines):
+    for one in run_findings.ranks(report, lines):
         yield full(one)
 
 
@@ -82,7 +89,7 @@ def _bound(report: SweepReport, curve: Curve) -> Iterator[str]:
             f"{curve.name}: {per_cent(tight.share)} of the model's bound, "
             f"{bound_name(tight.bound.part, tight.bound.count)} ({limit})"
         )
-    yield from map(full, sweep_reasons.above_bound(report, curve))
+    yield from map(full, run_findings.above_bound(report, curve))
 
 
 def of_bound(share: float) -> str:
@@ -114,7 +121,7 @@ def _best(axis: Axis, curve: Curve) -> str:
 
 def of_shape(axis: Axis, shape: CurveShape, first: float) -> list[str]:
     """Plateau, fit and decline, each with what makes it doubtful. first: place of the curve."""
-    doubts = {one.kind: sentence(one) for one in sweep_reasons.of_shape(axis.name, shape)}
+    doubts = {one.kind: sentence(one) for one in run_findings.of_shape(axis.name, shape)}
     parts = []
     if isinstance(shape.plateau, At):
         is_first = shape.plateau.x == first > 1
@@ -185,7 +192,7 @@ def of_setting(setting: Setting) -> str:
 def progress(report: SweepReport) -> Iterator[str]:
     """How many points have a value, which have none, and how to go on."""
     run, found = report.run, report.progress
-    reasons = {one.kind: sentence(one) for one in sweep_reasons.of_points(report)}
+    reasons = {one.kind: sentence(one) for one in run_findings.of_points(report)}
     if found.planned is None:
         yield f"{run}: {found.done} points; {reasons[Kind.SWEEP_FILE_CHANGED]}"
     else:

@@ -9,16 +9,13 @@ from fractions import Fraction
 from siteproof import nodesets
 from siteproof.answers.attempts import MIDDLES
 from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
-from siteproof.record.finding import Finding, Kind
-from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import ends
-from siteproof.record.severity import RANKS, Verdict
+from siteproof.record.finding import RANKS, Finding, Kind, Verdict
+from siteproof.record.pair_units import ends, grouped
 from siteproof.sites import Criterion
 from siteproof.sites.promise import SIGNS
 from siteproof.units import count, with_unit
 from siteproof.verdict.tally import MAX_PLACES, Standing, Tally, decimal
-from siteproof.wording.amounts import LIMIT_DIGITS, MANY_TIMES, times
-from siteproof.wording.findings import sentence
+from siteproof.wording.findings import LIMIT_DIGITS, MANY_TIMES, sentence, times
 from siteproof.wording.verdicts import why
 
 NOTHING = "-"

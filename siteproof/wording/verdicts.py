@@ -11,13 +11,12 @@ from fractions import Fraction
 from typing import Any
 
 from siteproof import nodesets, units
-from siteproof.answers import expected, required
-from siteproof.answers.age import published, short
+from siteproof.answers import expected
+from siteproof.answers.attempts import published, short
 from siteproof.answers.criterion import CriterionVerdict, NodeVerdict
 from siteproof.curves import whole_sweep
-from siteproof.record.finding import Finding, Kind
-from siteproof.record.grouped import grouped
-from siteproof.record.severity import RANKS, UNDECIDED, WORTH_REPEATING, Verdict
+from siteproof.record.finding import RANKS, UNDECIDED, WORTH_REPEATING, Finding, Kind, Verdict
+from siteproof.record.pair_units import grouped
 from siteproof.sites import Criterion
 from siteproof.sites.catalogue import MODES
 from siteproof.sites.promise import CONTRACT_MODES, SIGNS
@@ -192,7 +191,7 @@ def rerun(judged: Judgement, only: CriterionVerdict | None = None) -> str:
         command += f" -S nodes={nodesets.MISSING}"
     if not (judged.late or only):
         return command
-    needed = (one for criterion in owed for one in required.answering(judged.site, criterion))
+    needed = (one for criterion in owed for one in expected.answering(judged.site, criterion))
     checks = dict.fromkeys(judged.site.catalogue[one.metric].check for one in needed)
     return command + "".join(f" -n {check}" for check in checks if check)
 
@@ -212,7 +211,7 @@ def _can_be_measured(judged: Judgement, result: CriterionVerdict) -> bool:
         return False
     if any(why.kind in (Kind.CHECK_MISSING, Kind.OTHER_SETTING) for why in result.findings):
         return False
-    needed = [one.metric for one in required.answering(judged.site, result.criterion)]
+    needed = [one.metric for one in expected.answering(judged.site, result.criterion)]
     return any(
         judged.site.catalogue[name].check and name not in whole_sweep.METRICS for name in needed
     )

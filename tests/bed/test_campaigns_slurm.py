@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 from bed_suite import NODES, PARAMETERS, Suite, all_idle
 
-from siteproof.checks import watch
+from siteproof.checks import progress
 
 pytestmark = [pytest.mark.testbed, pytest.mark.tool("ReFrame", "Slurm")]
 
@@ -48,7 +48,7 @@ def well(testbed, tmp_path_factory):
         begun = time.monotonic()
         done = suite.reframe(*CHECKS, *words)
         assert done.returncode == 0, done.stdout + done.stderr
-        looks = int((time.monotonic() - begun) / watch.LOOK_EVERY)
+        looks = int((time.monotonic() - begun) / progress.LOOK_EVERY)
         found.append(SimpleNamespace(calls=log.read_text().splitlines(), looks=looks))
     suite.whole, suite.few = found
     suite.jobs_left = suite.jobs()

@@ -12,7 +12,7 @@ from bed_suite import OFTEN, all_idle
 from clone import TOP
 from testbed_fixture import until
 
-from siteproof.gate import log
+from siteproof.gate import decision
 from siteproof.record import samples
 from siteproof.record.samples import Header, Sample
 from siteproof.record.sessions import Sessions
@@ -112,7 +112,7 @@ class Gate:
 
     @property
     def log(self):
-        return log.read(self.data / "perflogs/testbed/gate.jsonl")
+        return decision.read(self.data / "perflogs/testbed/gate.jsonl")
 
     def everything(self):
         """What Slurm holds that a gate could change."""

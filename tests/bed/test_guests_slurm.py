@@ -19,7 +19,7 @@ from test_run_slurm import Suite
 from testbed_fixture import Testbed
 
 from siteproof.record import descriptions
-from siteproof.record.severity import broke
+from siteproof.record.finding import broke
 
 pytestmark = [
     pytest.mark.testbed,

@@ -8,7 +8,7 @@ from bed_suite import finish
 from clone import before_others
 from testbed_fixture import until
 
-from siteproof.record.point import folder_of
+from siteproof.record.manifest import folder_of
 
 pytestmark = [pytest.mark.testbed, pytest.mark.tool("ReFrame", "Slurm")]
 SWEEP = """\

@@ -12,8 +12,6 @@ import pytest
 import soaks
 from documents_checked import check, kinds
 
-from siteproof.probes import probing
-
 PROBES = """
 probes:
   portal: {kind: http, target: 'http://127.0.0.1:PORT/', interval: 10 s, timeout: 5 s}
@@ -55,7 +53,7 @@ def clock(monkeypatch):
         importlib.import_module(name)
         monkeypatch.setattr(sys.modules[name], "datetime", Clock)
     own = vars(time) | {"time": lambda: Clock.now(UTC).timestamp()}
-    monkeypatch.setattr(probing, "time", SimpleNamespace(**own))
+    monkeypatch.setattr(probes, "time", SimpleNamespace(**own))
     return Clock
 
 

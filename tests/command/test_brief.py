@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from siteproof import nodesets
 from siteproof.gate.decision import KEEP_OUT
 from siteproof.record import samples
+from siteproof.record.finding import UNDECIDED
 from siteproof.record.samples import Sample
-from siteproof.record.severity import UNDECIDED
 from siteproof.report import brief
 
 CRITERIA = """\

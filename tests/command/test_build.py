@@ -10,7 +10,7 @@ import os
 import pytest
 from clone import PATIENCE, wait_for
 
-from siteproof.spack import command
+from siteproof.spack import build
 
 FAKE = r"""
 echo "$*" >>'{log}'
@@ -179,7 +179,7 @@ def test_what_is_installed_without_its_programs_is_not_registered(world, spack):
     assert "locked, not completely installed" in world.siteproof("build", "io", "--list").out
 
 
-@pytest.mark.parametrize("number", command.STOPS)
+@pytest.mark.parametrize("number", build.STOPS)
 def test_a_signal_ends_spack_too_and_says_that_it_goes_on(world, spack, number):
     process = world.start("siteproof", "build", "io", FAKE_HANGS="yes")
     wait_for((world.folder / "calls.hangs").exists)

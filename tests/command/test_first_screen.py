@@ -11,10 +11,11 @@ from asked import ask
 from pages import Page
 
 from siteproof import sites
-from siteproof.compare.published import imported
+from siteproof.compare.published import results
 from siteproof.record import samples
-from siteproof.record.severity import NOT_KEPT
-from siteproof.report import assemble, html, markdown, material
+from siteproof.record.finding import NOT_KEPT
+from siteproof.report import html, markdown, material
+from siteproof.report.summary import begin
 
 COUNT, RUNS = 16, 24
 CRITERIA = """\
@@ -66,8 +67,8 @@ def world(folder, monkeypatch, count=COUNT, criteria=CRITERIA, **site):
 def made(system="here", chapters=("criteria", "nodes", "changes", "untested"), **keys):
     """The report with some of its chapters, and its page."""
     with pytest.MonkeyPatch.context() as patch, closing(material.gather(system, **keys)) as found:
-        patch.setattr(assemble, "CHAPTERS", chapters)
-        built = assemble.build(found)
+        patch.setattr(begin, "CHAPTERS", chapters)
+        built = begin.assemble(found)
         return built, html.page(built, found.now)
 
 
@@ -84,7 +85,7 @@ def winter(tmp_path_factory):
             for name in ("verdict", "nodes", "gate")
         }
         answers["trend"] = json.loads(ask("trend", "--json")[1])
-        yield *made(name="winter", chapters=assemble.CHAPTERS), answers
+        yield *made(name="winter", chapters=begin.CHAPTERS), answers
 
 
 def of(summary, start):
@@ -307,7 +308,7 @@ def test_published_values_alone_begin_with_those_and_no_red_word(tmp_path, monke
     monkeypatch.setenv("SITEPROOF_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
     path = sites.folder() / "jetstream-tacc" / "published.csv"
-    imported.keep(path, imported.read(path).values(), tmp_path / "perflogs")
+    results.keep(path, results.read_published(path).values(), tmp_path / "perflogs")
     built, text = made("jetstream-tacc", ("untested",))
     summary = built.summary
     assert summary.mark == "PUBLISHED"

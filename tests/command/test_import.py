@@ -5,12 +5,11 @@ import json
 import pytest
 
 from siteproof import sites
-from siteproof.compare.published import imported
+from siteproof.compare.published import results
 from siteproof.errors import UserErrors
 from siteproof.record.sessions import Sessions
 from siteproof.sites import manual
-from siteproof.sites.calendar_csv import period
-from siteproof.sites.published_csv import Published
+from siteproof.sites.site_tables import Published, period
 
 HEAD = "system,date,campaign,metric,value,unit,statistic,node,conditions,source,note\n"
 LINE = "thishost,2016-08-04,a,Stream.triad,113.1,GB/s,mean,,,Table 2,\n"
@@ -236,7 +235,7 @@ def test_a_published_maximum_of_the_system_is_told_and_answers_nothing(world, br
 def test_table_2_of_the_seeds_as_printed(monkeypatch):
     """Dates, units and maxima as Table 2 of PTI-TR16-005 has them."""
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)
-    rows = imported.read(sites.folder() / "jetstream-tacc" / Published.FILE).values()
+    rows = results.read_published(sites.folder() / "jetstream-tacc" / Published.FILE).values()
     tuned = {(r.campaign, r.metric): r for r in rows if r.campaign.endswith("tuning")}
     rates = [r for r in rows if "Table 2" in r.source and r.statistic != "landmark"]
     assert len(rates) == 18
@@ -251,7 +250,7 @@ def test_table_2_of_the_seeds_as_printed(monkeypatch):
 def test_another_system_than_that_of_the_file_is_refused(monkeypatch):
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)
     with pytest.raises(UserErrors, match="no value of testbed in published.csv"):
-        imported.read(sites.folder() / "jetstream-tacc" / Published.FILE, "testbed")
+        results.read_published(sites.folder() / "jetstream-tacc" / Published.FILE, "testbed")
 
 
 def test_what_jetstream_states_of_its_tuning_is_compared_by_two_commands(world):

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from siteproof.record import samples
-from siteproof.record.severity import NOT_KEPT, Verdict
+from siteproof.record.finding import NOT_KEPT, Verdict
 from siteproof.report import material
 from siteproof.report.chapters import criteria
-from siteproof.report.summary import begin, first_tables
+from siteproof.report.summary import begin
 
 NODES = names(8)
 STANDINGS = {  # the keys of JSON, and their words
@@ -123,7 +123,7 @@ def asked(tmp_path, monkeypatch):
 def first_screen():
     """The numbers of nodes, and the row of the one criterion where it is not met."""
     found = material.gather("here")
-    return list(begin.node_cards(found)), next(iter(first_tables.not_met(found).rows), None)
+    return list(begin.node_cards(found)), next(iter(begin.not_met(found).rows), None)
 
 
 @settings(

@@ -60,7 +60,7 @@ def rows_of(*words):
 def screen(*words, width=80):
     """The lines that a terminal of this width shows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("siteproof.cli.records.console", lambda: Console(width=width))
+        patch.setattr("siteproof.cli.shared.console", lambda: Console(width=width))
         done, _ = planned(*words)
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()

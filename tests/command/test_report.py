@@ -16,11 +16,12 @@ from pages import Page
 from siteproof import sites
 from siteproof.cli.report import report
 from siteproof.compare.comparison import Comparison
-from siteproof.compare.published import imported
+from siteproof.compare.published import results
 from siteproof.errors import UserError, UserErrors
 from siteproof.record import samples
-from siteproof.report import CHAPTERS, assemble, html, markdown, material
+from siteproof.report import CHAPTERS, html, markdown, material
 from siteproof.report.chapters import changes
+from siteproof.report.summary import begin
 from siteproof.verdict import judgement
 
 CHAPTERS_FOLDER = TOP / "siteproof/report/chapters"
@@ -68,7 +69,7 @@ def write(perflogs, **keys):
 @pytest.fixture(autouse=True)
 def texts(monkeypatch):
     """Most tests look at no figure, and figures take most of a report's time."""
-    monkeypatch.setattr(assemble, "CHAPTERS", TEXTS)
+    monkeypatch.setattr(begin, "CHAPTERS", TEXTS)
 
 
 def test_the_page_has_every_chapter_of_the_folder_and_some_have_no_figure():
@@ -79,7 +80,7 @@ def test_the_page_has_every_chapter_of_the_folder_and_some_have_no_figure():
 def made(**keys):
     found = material.gather("here", **keys)
     try:
-        return assemble.build(found), found
+        return begin.assemble(found), found
     finally:
         found.close()
 
@@ -323,7 +324,7 @@ def test_what_another_process_finds_is_what_would_be_found_here(tmp_path, monkey
 
     for module in (material, judgement):
         monkeypatch.setattr(module, "datetime", Stopped)
-    monkeypatch.setattr(assemble, "CHAPTERS", CHAPTERS)
+    monkeypatch.setattr(begin, "CHAPTERS", CHAPTERS)
     write(world(tmp_path, monkeypatch))
     here, _ = made()
     monkeypatch.setattr(material, "MANY_JOBS", 0)
@@ -355,7 +356,7 @@ def test_a_broken_old_file_is_left_out_and_named(tmp_path, monkeypatch):
 
 
 def test_what_tools_and_people_wrote_is_shown_as_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(assemble, "CHAPTERS", CHAPTERS)
+    monkeypatch.setattr(begin, "CHAPTERS", CHAPTERS)
     text = '<script>alert("1")</script>|{{ 2 * 3 }}'
     criteria = CRITERIA.replace("Memory of every node", json.dumps(text))
     perflogs = world(tmp_path, monkeypatch, criteria=criteria)
@@ -384,10 +385,10 @@ def test_of_published_figures_alone_it_says_that_nothing_was_measured(tmp_path, 
     monkeypatch.setenv("SITEPROOF_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("SITEPROOF_DATA", str(tmp_path))
     path = sites.folder() / "jetstream-tacc" / "published.csv"
-    imported.keep(path, imported.read(path).values(), tmp_path / "perflogs")
+    results.keep(path, results.read_published(path).values(), tmp_path / "perflogs")
     found = material.gather("jetstream-tacc")
     with closing(found):
-        built = assemble.build(found)
+        built = begin.assemble(found)
     page = Page(html.page(built, found.now))
     assert built.summary.mark == "PUBLISHED"
     assert page.text.index("nothing was measured here") < page.text.index("FAIL")

@@ -10,7 +10,8 @@ import recomputed
 from pages import Page
 from test_report import CRITERIA, TEXTS, world, write
 
-from siteproof.report import assemble, html, material, recompute
+from siteproof.report import html, material, recompute
+from siteproof.report.summary import begin
 
 WAIVERS = """\
 W-N003: {nodes: n003, waives: C-TRIAD, problem: a slow bank, owner: A. Vendor, expires: 2099-12-31}
@@ -22,12 +23,12 @@ def winter(tmp_path_factory):
     """Its page, and the folder of its perflogs, which no test changes."""
     folder = tmp_path_factory.mktemp("sheet")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assemble, "CHAPTERS", TEXTS)
+        patch.setattr(begin, "CHAPTERS", TEXTS)
         perflogs = world(folder, patch, criteria=CRITERIA)
         write(perflogs)
         (next((folder / "sites").iterdir()) / "waivers.yaml").write_text(WAIVERS)
         found = material.gather("here", name="winter")
-        (folder / "page.html").write_text(html.page(assemble.build(found), datetime.now(UTC)))
+        (folder / "page.html").write_text(html.page(begin.assemble(found), datetime.now(UTC)))
         found.close()
     return folder / "page.html", perflogs
 

@@ -8,9 +8,9 @@ from clone import TOP, reason, wait_for
 
 from siteproof.errors import UserError
 from siteproof.record import samples
-from siteproof.record.point import Point
+from siteproof.record.manifest import Point
 from siteproof.record.samples import Header, Sample
-from siteproof.sweeps import reading, resume
+from siteproof.sweeps import caps, reading
 from siteproof.sweeps.reading import repeated
 
 DEPTH = """\
@@ -271,7 +271,7 @@ def sample(depth, status="ok", trial=1, head=HEAD, **dims):
 
 def missing(found, *, again=False, where=None, depths=(1, 2, 3), there=("node",)):
     each = repeated([{"tasks": "1", "depth": str(d)} for d in depths], ["tasks", "depth"], 2)
-    left = resume.Resumed("s1", found).missing(
+    left = caps.Resumed("s1", found).missing(
         dict(enumerate(each, 1)), where or {}, *there, again=again
     )
     return [(p.values["depth"], p.trial) for p in left.values()]
@@ -316,14 +316,14 @@ def test_a_point_with_fewer_axes_is_not_taken_for_one_with_more():
         2: Point({"tasks": "1", "block": "8"}, ("tasks", "block")),
     }
     both = Sample(HEAD, "", "FioSweep.rate", dims={"tasks": "1", "block": "8"})
-    assert resume.settled(each, [both]) == {2}
-    assert resume.settled(each, [Sample(HEAD, "", "FioSweep.*", dims={"tasks": "1"})]) == {1}
+    assert caps.settled(each, [both]) == {2}
+    assert caps.settled(each, [Sample(HEAD, "", "FioSweep.*", dims={"tasks": "1"})]) == {1}
 
 
 def test_a_sweep_that_was_never_measured_cannot_be_resumed(tmp_path):
     mine = reading.load()["fio_depth"]
     with pytest.raises(UserError, match="FioDepth has no samples of session last"):
-        resume.find(tmp_path, "here", mine, "last", "quick")
+        caps.find(tmp_path, "here", mine, "last", "quick")
 
 
 def test_points_of_another_mode_are_no_part_of_this_run(tmp_path):
@@ -340,6 +340,6 @@ def test_points_of_another_mode_are_no_part_of_this_run(tmp_path):
         conditions={"sweep": mine.name, "sweep_hash": mine.hash},
     )
     samples.write(tmp_path / "perflogs", head, [sample(1, "timeout", head=head)])
-    assert len(resume.find(tmp_path, "here", mine, "last", "quick").samples) == 1
+    assert len(caps.find(tmp_path, "here", mine, "last", "quick").samples) == 1
     with pytest.raises(UserError, match="that session has mode quick, this run has acceptance"):
-        resume.find(tmp_path, "here", mine, "s1", "acceptance")
+        caps.find(tmp_path, "here", mine, "s1", "acceptance")

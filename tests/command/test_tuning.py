@@ -15,7 +15,7 @@ from siteproof.collect.derive import Measured, storage
 from siteproof.collect.derive.network import tcp_sweep
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, lst
-from siteproof.sweeps import knobs
+from siteproof.sweeps import keys
 from siteproof.sweeps.keys import Sweep
 from siteproof.sweeps.reading import points
 
@@ -37,7 +37,7 @@ def test_a_fixed_knob_takes_its_numbers_from_an_axis():
 
 def test_a_knob_that_follows_the_machines_own_value_is_its_own():
     assert (
-        knobs.filled(
+        keys.filled(
             "4096 {knob.sysctl.net.core.rmem_max}", {"knob.sysctl.net.core.rmem_max": "own"}
         )
         == "own"
@@ -87,8 +87,8 @@ def test_a_knob_that_no_node_could_set_is_a_mistake_of_the_file(axes, fixed, tol
 
 @pytest.mark.parametrize("value", ["4096 87380 67108864", "$(reboot)", "a;b'c\"d", "-1"])
 def test_a_value_is_text_and_reaches_the_node_as_it_is(value):
-    assert knobs.plain(RMEM, value) == value
-    assert knobs.lines([{RMEM: value}, {}], [RMEM]) == [f"1\t{RMEM}\t{value}", f"2\t{RMEM}\t"]
+    assert keys.plain_knob(RMEM, value) == value
+    assert keys.lines([{RMEM: value}, {}], [RMEM]) == [f"1\t{RMEM}\t{value}", f"2\t{RMEM}\t"]
 
 
 def test_the_rate_of_all_clients_is_that_of_one_times_their_number():

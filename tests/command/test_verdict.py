@@ -11,9 +11,16 @@ from reasons import kinds, reasons
 import siteproof
 from siteproof.answers.criterion import judge
 from siteproof.record import samples
-from siteproof.record.finding import Finding, Kind
+from siteproof.record.finding import (
+    OF_STATUS,
+    WRONG,
+    Finding,
+    Kind,
+    Verdict,
+    exit_code,
+    most_severe,
+)
 from siteproof.record.samples import Header, Sample
-from siteproof.record.severity import OF_STATUS, WRONG, Verdict, exit_code, most_severe
 from siteproof.sites import Baseline, Criterion, Hardware
 
 BLADES = [f"iu-c{number:03}" for number in range(1, 321)]

@@ -10,8 +10,8 @@ from fleets import furnish, names, run_of
 from test_verdict import BLADES, header
 
 from siteproof.record import samples
+from siteproof.record.finding import Verdict
 from siteproof.record.samples import Sample
-from siteproof.record.severity import Verdict
 
 
 def blades(world, hpl, stream=100, session=1, **keys):

@@ -25,7 +25,7 @@ from siteproof import cli, errors
 from siteproof.analysis import slow_nodes
 from siteproof.cli.sites import FILES, axes
 from siteproof.export import sql
-from siteproof.record import samples, severity
+from siteproof.record import finding, samples
 from siteproof.sites import catalogue, manual
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.manual import Key
@@ -142,7 +142,7 @@ def _answers() -> Iterator[str]:
     yield from _table(("after", "next"), NEXT)
     yield "## Verdicts"
     yield from ("", "The most severe first; of several, the most severe one decides.", "")
-    yield from _meanings("verdict", severity.MEANINGS)
+    yield from _meanings("verdict", finding.MEANINGS)
     yield from ("## Exit codes", "")
     yield "Of `siteproof verdict`; the help of each [command](reference/commands.md) has its own."
     yield from ("", "2 goes before 1, 1 before 3, 3 before 0.", "")
@@ -151,7 +151,7 @@ def _answers() -> Iterator[str]:
     yield from _meanings("state", slow_nodes.MEANINGS)
     yield from ("## Statuses of a sample", "")
     rows = [
-        (f"`{status}`", sentence, severity.OF_STATUS.get(status, NONE))
+        (f"`{status}`", sentence, finding.OF_STATUS.get(status, NONE))
         for status, sentence in samples.MEANINGS.items()
     ]
     yield from _table(("status", "meaning", "verdict"), rows)

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from siteproof import cli, files, sites
 from siteproof.export import documents
-from siteproof.export.answer_model import plain
+from siteproof.export.documents import plain
 from siteproof.verdict import judgement
 
 

@@ -9,13 +9,13 @@ from decimal import Decimal
 from pathlib import Path
 
 from siteproof import sites
-from siteproof.answers import checks_tried, expected
+from siteproof.answers import attempts, expected
 from siteproof.answers.criterion import judge
 from siteproof.record import samples, series, value_table
 from siteproof.record.samples import Header, Sample
 from siteproof.record.value_table import ValueTable
 from siteproof.verdict.judgement import Judgement
-from siteproof.verdict.missed import Missed
+from siteproof.verdict.others import Missed
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 SYSTEM = """\
@@ -106,7 +106,7 @@ def judged(site: sites.Site, found: Iterable[Sample]) -> Judgement:
         judge(name, criterion, found, expected.nodes(site, criterion), explain=missed.why)
         for name, criterion in site.criteria.items()
     ]
-    failed = checks_tried.of_samples(site, found)
+    failed = attempts.of_samples(site, found)
     tried = [sample.header for sample in found]
     return Judgement(site, "all of it", verdicts, found, [], [], failed=failed, tried=tried)
 

@@ -12,7 +12,7 @@ from recorded import good, words
 
 from siteproof import units
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, lines
+from siteproof.parsers import Reading, values
 
 
 @cache
@@ -44,7 +44,7 @@ def expected(tool: str, text: str) -> str:
         return f"OutputError {error.status}: {error}\n"
     told += [f"{key} = {value}" for key, value in sorted(conditions(tool, text).items())]
     if tool in ("description", "health", "host_parameters"):
-        named = getattr(module, "unreadable", lines.unreadable)
+        named = getattr(module, "unreadable", values.unreadable)
         told += [f"unreadable {key} = {why}" for key, why in named(text).items()]
     return "".join(f"{line}\n" for line in told)
 

@@ -15,7 +15,7 @@ from siteproof.report import brief, html, recompute, value_tables
 from siteproof.report.chapters import criteria, samples
 from siteproof.report.material import Material
 from siteproof.report.sections import Attached, Report
-from siteproof.report.summary import Summary, first_tables
+from siteproof.report.summary import Summary, begin
 from siteproof.wording.verdicts import numbers
 
 
@@ -23,7 +23,7 @@ def page(judged, perflogs=Path("nowhere")):
     """The parts of a page that say what the tables say: first screen, criteria, sheet, jobs."""
     material = Material(judged, perflogs, datetime.now(UTC))
     mark, counts = brief.mark(material), numbers(judged.verdicts)
-    shown = [first_tables.not_met(material)]
+    shown = [begin.not_met(material)]
     first = Summary(judged.chosen, "now", "1 node", "", mark, counts, answers=shown)
     sections = [criteria.chapter(material)]
     if values := samples.chapter(material):

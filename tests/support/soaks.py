@@ -14,7 +14,7 @@ from pathlib import Path
 import fleets
 
 from siteproof import locks, nodesets
-from siteproof.record import availability_log, samples, session_numbers
+from siteproof.record import availability_log, clocks, samples
 from siteproof.record.availability_log import EventRecord
 from siteproof.record.samples import Header, Sample
 
@@ -62,7 +62,7 @@ def write(
 
     lost: rounds with a number and nothing else. fade: the share of speed that all lose in the end.
     """
-    folder = perflogs / "here" / session_numbers.FOLDER
+    folder = perflogs / "here" / clocks.FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(rounds):
         (folder / locks.name_of(number + 1)).write_text(f"{session(number)}\n")

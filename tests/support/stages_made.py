@@ -16,8 +16,7 @@ from clone import OUTPUTS
 
 from siteproof.collect.pair_turns import name as turn_name
 from siteproof.collect.pair_turns import server_of
-from siteproof.record.manifest import NAME, Manifest
-from siteproof.record.point import Point, folder_of
+from siteproof.record.manifest import NAME, Manifest, Point, folder_of
 
 SESSION, BEGAN = "20261121T120000Z-00001ab", 1795267000
 DEAD = 2**22 + 7  # a process that no machine has

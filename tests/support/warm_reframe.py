@@ -149,7 +149,7 @@ def load() -> None:
 
     import siteproof.checks.job
     import siteproof.checks.settings  # noqa: F401
-    import siteproof.checks.tuning
+    import siteproof.checks.sweep
     import siteproof.collect.derive
     import siteproof.parsers
 

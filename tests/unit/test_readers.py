@@ -41,13 +41,13 @@ WHY = {
     "siteproof/record/samples.py:_loads": "a line of at most 1 MiB, of flat objects of texts",
     "siteproof/record/descriptions.py:read": "bytes that the reader gave, unpacked up to a limit",
     "siteproof/history/foreign/formats.py:_loaded": "its NaN are figures; depth is looked at",
-    "siteproof/history/store.py:_check": "a stream of what the reader has opened, for its digest",
+    "siteproof/history/tables.py:_check": "a stream of what the reader has opened, for its digest",
     # names of files, whose content goes through the reader
     "siteproof/record/samples.py:_folders": "names of files only",
     "siteproof/record/samples.py:_in_folder": "names of files only",
     "siteproof/history/refresh.py:_folders": "names of files only",
     # texts that we have made, or that a pattern has let pass
-    "siteproof/history/ingest.py:_join": "objects of texts that samples.py has read",
+    "siteproof/history/refresh.py:_join": "objects of texts that samples.py has read",
     "siteproof/history/values.py:failures": "rows of our history: objects of texts",
     "siteproof/history/values.py:_kind": "rows of our history: objects of texts",
     "siteproof/report/past.py:_same": "rows of our history: objects of texts",
@@ -57,7 +57,7 @@ WHY = {
     "siteproof/cli/plan.py:_memory": "memory of our own process, for what it prints",
     "siteproof/installed.py:why_not": "the clone's own files, before a library is imported",
     # pure parsers: text of a limited size in, and nothing but readings out
-    "siteproof/parsers/jsontext.py:load": "numbers stay text, depth is an error of the output",
+    "siteproof/parsers/values.py:load": "numbers stay text, depth is an error of the output",
     # our own package and clone
     "siteproof/checks/data_folder.py:_ask": "a file of the package",
     "siteproof/checks/session.py:_packages": "a table of the clone",
@@ -65,17 +65,17 @@ WHY = {
     "siteproof/report/html.py:page": "a file of the package",
     "siteproof/report/value_tables.py:attached": "a file of the package",
     "siteproof/report/recompute.py:main": "runs without Siteproof, on a file that its user names",
-    "siteproof/history/store.py:version": "files of the package",
+    "siteproof/history/tables.py:version": "files of the package",
     # YAML of a site, from a text that the reader gave
     "siteproof/sites/schema/yamlfile.py:_compose": "a text of at most 2 MB; its depth is seen",
     "siteproof/sites/schema/yamlfile.py:_check_depth": "events: no depth, no alias is followed",
     "siteproof/trend/baselines.py:apply": "a file that has just been linted",
-    "siteproof/spack/merge.py:joined": "a text of at most 2 MB; aliases stay one object",
+    "siteproof/spack/registered.py:joined": "a text of at most 2 MB; aliases stay one object",
     # written, or locked
-    "siteproof/history/store.py:write": "a file of its own, in a folder of this user",
-    "siteproof/history/store.py:_drain": "a pipe from our own thread",
+    "siteproof/history/tables.py:write": "a file of its own, in a folder of this user",
+    "siteproof/history/tables.py:_drain": "a pipe from our own thread",
     "siteproof/history/extract.py:_copy": "a file of its own, made anew",
-    "siteproof/spack/command.py:run": "no link, no wait; nothing is read",
+    "siteproof/spack/build.py:run": "no link, no wait; nothing is read",
     "siteproof/files.py:no_link": "no link, no wait; nothing is read",
     "siteproof/locks.py:_draft": "a file of its own, made anew",
     "siteproof/locks.py:_create_without_links": "a file of its own, made anew",

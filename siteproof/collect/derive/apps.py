@@ -15,17 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from siteproof.collect.derive import Derived, Measured, cpu, must_be
 from siteproof.errors import OutputError
-from siteproof.parsers import (
-    Reading,
-    counters,
-    gromacs,
-    lammps,
-    lines,
-    minimap2,
-    nwchem,
-    openfoam,
-    values,
-)
+from siteproof.parsers import Reading, counters, gromacs, lammps, minimap2, nwchem, openfoam, values
 from siteproof.parsers.counters import Node
 
 if TYPE_CHECKING:
@@ -220,7 +210,7 @@ def _line_as(text: str, stated: str, figure: str = r"\#") -> re.Match[str] | Non
     """
     parts = [re.escape(part).replace(r"\#", figure) for part in stated.split("*")]
     pattern = re.compile(f"(?>{')(?>.*?'.join(parts)}\\Z)")
-    return next(filter(None, map(pattern.match, lines.filled(text))), None)
+    return next(filter(None, map(pattern.match, values.filled(text))), None)
 
 
 def _figure(name: str, text: str, prints: str) -> Decimal:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, cast
 
 from siteproof.collect.derive import Derived, Measured
-from siteproof.parsers import Reading, count, lines
+from siteproof.parsers import Reading, count, values
 from siteproof.parsers import description as fields_of
 from siteproof.parsers import namespace as paths_of
 from siteproof.record import descriptions
@@ -27,7 +27,7 @@ def host_parameters(given: Measured) -> Derived:
     facts["parameters"]: expected values by name, such as {"nic.eth0.mtu": {"exact": "9000"}}.
     """
     found = {r.metric: comparable(r.metric, str(r.value)) for r in given.readings}
-    unreadable = lines.unreadable(given.raw.stdout)
+    unreadable = values.unreadable(given.raw.stdout)
     parameters = cast("Mapping[str, Any]", given.facts.get("parameters") or {})
     wrong: dict[str, str] = {}
     by_kind: Counter[str] = Counter()
@@ -84,7 +84,7 @@ def health(given: Measured) -> Derived:
     Faults are what node health checks drain a node for (LBNL Node Health Check: check_hw_mcelog,
     check_dmesg, check_fs_mount_rw), with the errors that the kernel counts itself.
     """
-    unreadable = lines.unreadable(given.raw.stdout)
+    unreadable = values.unreadable(given.raw.stdout)
     counts = [count("unreadable", len(unreadable))]
     known = {r.metric: Decimal(r.value) for r in given.readings if r.unit == "count"}
     if lacking := [name for name in FAULTS if name not in known]:
@@ -102,7 +102,7 @@ def _texts(metric: str, texts: Mapping[str, str]) -> list[Reading]:
 
 def lustre(given: Measured) -> Derived:
     """The readings as they are, and why others are missing."""
-    missing = _texts("not_read", lines.unreadable(given.raw.stdout))
+    missing = _texts("not_read", values.unreadable(given.raw.stdout))
     return [*given.readings, *missing], dict(given.conditions)
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.history.foreign import figures, formats, layouts, results_db
+from siteproof.history.foreign import figures, formats, layouts
 from siteproof.history.foreign.figures import File, Options, content
 from siteproof.units import count
 
 _ENDINGS = (".jsonl", figures.ENDING, ".tmp")  # of names that other files have
-_OF_REFRAME = (".log", ".json", results_db.NAME)  # in its names: Test.log.h0
+_OF_REFRAME = (".log", ".json", layouts.NAME)  # in its names: Test.log.h0
 _MOSTLY = 0.5  # a file with a larger share of its values in other files is not imported
 _PERIOD = 900  # s; the second within it does not depend on the time zone
 
@@ -170,7 +170,7 @@ def _files(path: Path) -> Iterator[File]:
 def _sessions(path: Path, name: str) -> Iterator[File]:
     """The sessions of a results database; another file, or a database with a mistake."""
     try:
-        found = results_db.sessions(path)
+        found = layouts.sessions(path)
     except (OSError, UserError):
         found = []
     if not found:

@@ -22,8 +22,8 @@ from zoneinfo import ZoneInfo
 
 from siteproof import files
 from siteproof.errors import UserError, harmless
-from siteproof.history.foreign import layouts, origins, results_db
-from siteproof.history.foreign.origins import Origin, Refused
+from siteproof.history.foreign import layouts
+from siteproof.history.foreign.layouts import Origin, Refused
 from siteproof.history.views import RUN_SHIFT
 from siteproof.record.samples import MAX_DIGITS
 from siteproof.units import count
@@ -169,7 +169,7 @@ class File:
 
     def content(self) -> bytes:
         """All of it. Raises OSError, UserError."""
-        return results_db.report(self.path, self.session) if self.session else content(self.path)
+        return layouts.report(self.path, self.session) if self.session else content(self.path)
 
     def in_utc(self, text: str) -> datetime:
         """A time as ReFrame prints it, in UTC and without a zone. Raises ValueError."""
@@ -180,7 +180,7 @@ class File:
             zone = self.options.zone or "UTC"
             self.notes.add(f"times without a zone are taken as {zone}")
             found = found.replace(tzinfo=ZoneInfo(zone))
-        return origins.instant(found.timestamp())
+        return layouts.instant(found.timestamp())
 
     def refuse(self, number: object, why: str) -> None:
         """Leave out a line."""
@@ -240,7 +240,7 @@ class File:
         if not line.origin.variables[place].name:
             raise Refused("a value without the name of its variable")
         if math.isnan(number):
-            return {**shared, **origins.NOT_FINITE}
+            return {**shared, **layouts.NOT_FINITE}
         if not shared["kind"]:
             unit = shared["unit"]
             self.notes.add(f"unit '{unit}' is unknown and kept as it is" if unit else "no unit")

@@ -23,20 +23,26 @@ import duckdb
 from siteproof import files
 from siteproof.errors import UserError, harmless
 from siteproof.history import tables
-from siteproof.history.foreign import figures, layouts, origins, results_db
+from siteproof.history.foreign import figures, layouts
 from siteproof.history.foreign.figures import File, Line
-from siteproof.history.foreign.layouts import JOB, NODES, PRINTED, TIME, UNIX, Layout, bare
-from siteproof.history.foreign.origins import (
+from siteproof.history.foreign.layouts import (
+    JOB,
     MAX_KNOWN,
     NAMES,
     NO_CONDITION,
+    NODES,
+    PRINTED,
     SESSION,
+    TIME,
+    UNIX,
+    Layout,
     Origin,
     Refused,
     Variable,
+    bare,
 )
 from siteproof.history.tables import Context
-from siteproof.record import plain_tests
+from siteproof.record import samples
 
 _REFERENCE = ("reference", "thres_lower", "thres_upper")  # of a variable of 3.x
 _OURS = "reframe_settings.py"  # the settings file of Siteproof's runs
@@ -85,9 +91,9 @@ class Report:
             self.origin(
                 tuple(_named_fields(case).items()), tuple(variable for variable, _ in values)
             ),
-            origins.instant(done) if done else self.end,
+            layouts.instant(done) if done else self.end,
             self.start,
-            origins.node(_as_logged(case.get("job_nodelist") or case.get("nodelist"))),
+            layouts.node(_as_logged(case.get("job_nodelist") or case.get("nodelist"))),
             "" if job is None else harmless(str(job)),
             ["" if value is None else repr(value) for _, value in values],
             trial,
@@ -95,7 +101,7 @@ class Report:
 
     def _origin(self, fields: Sequence[tuple[str, str]], variables: Sequence[Variable]) -> Origin:
         session = {SESSION: "with its settings"} if self.is_ours else {}
-        return origins.of({**dict(fields), **session}, variables, self.file.site)
+        return layouts.of({**dict(fields), **session}, variables, self.file.site)
 
 
 def _loaded(path: Path, data: bytes) -> dict[str, Any]:
@@ -121,7 +127,7 @@ def _of_session(file: File, info: Mapping[str, Any], key: str) -> datetime:
     """When the session began or ended, in UTC. Raises UserError."""
     try:
         if isinstance(seconds := info.get(f"{key}_unix"), (int, float)):
-            return origins.instant(seconds)
+            return layouts.instant(seconds)
         return file.in_utc(str(info.get(key)))
     except (ValueError, ArithmeticError):
         raise UserError(file.path, f"no valid {key} in its session_info") from None
@@ -139,7 +145,7 @@ def _measured(case: Mapping[str, Any]) -> list[tuple[Variable, object]]:
     variables = []
     for name, value, expected, lower, upper, unit in found:
         unit = "" if unit is None else str(unit)
-        reference = plain_tests.reference(expected, lower, upper, unit)
+        reference = samples.reference(expected, lower, upper, unit)
         variables.append((Variable(harmless(str(name)), unit, reference), value))
     return variables
 
@@ -214,7 +220,7 @@ class Perflog:
             origin,
             time,
             time,
-            origin.node or ("" if self.node is None else origins.node(texts[self.node])),
+            origin.node or ("" if self.node is None else layouts.node(texts[self.node])),
             "" if self.job is None else bare(texts[self.job]),
             [texts[place] for place in self.layout.variables.values()],
         )
@@ -224,7 +230,7 @@ class Perflog:
         exact = "" if self.unix is None else bare(texts[self.unix])
         printed = "" if self.time is None else texts[self.time]
         try:
-            return origins.instant(float(exact)) if exact else self.file.in_utc(printed)
+            return layouts.instant(float(exact)) if exact else self.file.in_utc(printed)
         except ValueError:
             if text := exact or bare(printed):
                 raise Refused(f"'{text[:40]}' is not a time as {_A_TIME}") from None
@@ -277,8 +283,8 @@ def rows_of(file: File) -> Iterator[tuple[Row, list[dict[str, Any]], Context]]:
         data = file.content().removeprefix(codecs.BOM_UTF8)
     except OSError as error:
         raise UserError(file.path, f"cannot be read: {error.strerror}") from None
-    if data.startswith(results_db.BEGIN):
-        results_db.sessions(file.path)  # its mistake, for which it was not read by sessions
+    if data.startswith(layouts.BEGIN):
+        layouts.sessions(file.path)  # its mistake, for which it was not read by sessions
     file.is_report = data.lstrip().startswith(b"{")
     if not data.strip() or (file.is_report and b'"session_info"' not in data):
         raise layouts.neither(file.path)

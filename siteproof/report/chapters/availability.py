@@ -16,7 +16,7 @@ from siteproof.availability.overview import (
     rows,
     subjects,
 )
-from siteproof.availability.rounds import moment
+from siteproof.availability.soak import moment
 from siteproof.report.figure import rows as drawn
 from siteproof.report.figure.rows import Times
 from siteproof.report.material import Material

@@ -9,7 +9,6 @@ from datetime import datetime
 
 from siteproof.analysis.before_after import Effect
 from siteproof.compare import accepted, comparison
-from siteproof.compare import changes as changed_facts
 from siteproof.compare.comparison import Comparison, Row
 from siteproof.record.clocks import moment_of
 from siteproof.record.finding import Finding
@@ -29,8 +28,7 @@ from siteproof.sites import Site
 from siteproof.trend import Alert
 from siteproof.units import count, with_unit
 from siteproof.wording import trends
-from siteproof.wording.amounts import change
-from siteproof.wording.findings import full
+from siteproof.wording.findings import change, full
 from siteproof.wording.in_bounds_unit import levels
 
 MAX_NODES = 3  # of a row
@@ -140,13 +138,13 @@ def besides(findings: Sequence[Finding]) -> Table:
     What a node no longer reports is one row, too. The digest of a description is left out where
     the fields that changed have rows.
     """
-    named = {why.subject for why in findings if why.get("what") != changed_facts.DIGEST}
+    named = {why.subject for why in findings if why.get("what") != comparison.DIGEST}
     facts: dict[tuple[str, str, str], dict[str, str]] = {}
     for why in findings:
         what, before, after = (str(why.get(name)) for name in ("what", "before", "after"))
-        if what == changed_facts.DIGEST and why.subject in named:
+        if what == comparison.DIGEST and why.subject in named:
             continue
-        key = (why.subject, after, "" if after == changed_facts.NOTHING else before)
+        key = (why.subject, after, "" if after == comparison.NOTHING else before)
         facts.setdefault(key, {})[f"{why.check} {what}".strip()] = before
     rows = []
     for (subject, after, _), befores in facts.items():

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 
-from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import grouped
 from siteproof.record.samples import PUBLISHED, Header, Sample
 from siteproof.report.material import Material
 from siteproof.report.sections import Section, Table, few, nodes, period, when
 from siteproof.units import count
-from siteproof.wording.amounts import quantity
+from siteproof.wording.findings import quantity
 
 HPL = "Hpl"
 WORDS = {  # conditions in the order of the page, and their names for people

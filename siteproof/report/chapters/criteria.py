@@ -6,12 +6,11 @@ import hashlib
 from collections.abc import Iterable, Iterator
 
 from siteproof.answers.criterion import CriterionVerdict
-from siteproof.record.finding import Kind
-from siteproof.record.grouped import grouped
-from siteproof.record.severity import NOT_KEPT, RANKS
-from siteproof.report import promised, value_tables
+from siteproof.record.finding import NOT_KEPT, RANKS, Kind
+from siteproof.record.pair_units import grouped
+from siteproof.report import past, value_tables
 from siteproof.report.chapters import samples
-from siteproof.report.figure import small
+from siteproof.report.figure import marked
 from siteproof.report.figure.marked import Mark
 from siteproof.report.material import Material
 from siteproof.report.sections import (
@@ -31,8 +30,7 @@ from siteproof.units import count, with_unit
 from siteproof.verdict.derived.given import DerivedSample
 from siteproof.verdict.tally import Standing, Tally
 from siteproof.wording import tallies
-from siteproof.wording.amounts import stated
-from siteproof.wording.findings import warning
+from siteproof.wording.findings import stated, warning
 from siteproof.wording.verdicts import age, answered_line, numbers
 
 COLUMNS = (
@@ -168,7 +166,7 @@ def _spread(material: Material, tally: Tally) -> str:
         return NOTHING
     text = f"{known} values in {tally.unit}"
     title = f"{tally.result.id}: {text}"
-    return Drawn(small.spread(title, tally.unit, values, list(_marks(material, tally))), text)
+    return Drawn(marked.spread(title, tally.unit, values, list(_marks(material, tally))), text)
 
 
 def _marks(material: Material, tally: Tally) -> Iterator[Mark]:
@@ -184,7 +182,7 @@ def _marks(material: Material, tally: Tally) -> Iterator[Mark]:
     found = {
         mark
         for role in site.roles_of(own)
-        for mark in promised.baselines(site, own.metric, role, tally.unit, own.links)
+        for mark in past.baselines(site, own.metric, role, tally.unit, own.links)
     }
     yield from sorted(found, key=lambda mark: (mark.value, mark.text))
 

@@ -17,7 +17,7 @@ from siteproof.links.transfers import NONE, Cell, Grade, Pair
 from siteproof.record.pair_units import link_of, of_pairs
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.report.chapters.matrix import headlines
-from siteproof.report.figure import small
+from siteproof.report.figure import marked
 from siteproof.report.material import Material
 from siteproof.report.sections import Drawn, Marked, Section, Table
 from siteproof.sites import Site
@@ -125,7 +125,7 @@ def _row(
         if (ago := (last - day).days) < YEAR:
             bars[-1 - ago] = FAILED if cell.errors else STRIP[cell.grade]
     name = " > ".join(pair)
-    strip = Drawn(small.year(f"{name}: {words}", bars), words)
+    strip = Drawn(marked.year(f"{name}: {words}", bars), words)
     return (name, *(_cell(days.get(day)) for day in known), strip, *counts)
 
 

@@ -17,15 +17,14 @@ from siteproof.nodes.described import (
 )
 from siteproof.record import descriptions, finding
 from siteproof.record.finding import Kind
-from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import grouped
 from siteproof.record.samples import Sample
 from siteproof.report.material import Material
 from siteproof.report.sections import Marked, Section, Table, limited_points, period, some_nodes
 from siteproof.sites import Hardware, Site, bought
 from siteproof.sites.bought import FactResult, Outcome
 from siteproof.units import count
-from siteproof.wording.amounts import per_cent, shorten
-from siteproof.wording.findings import sentence, title
+from siteproof.wording.findings import per_cent, sentence, shorten, title
 
 MAX_ROWS = 100  # of a table
 BULK = ("cpu.flag.", "cpu.vulnerability.", "module.", "package.", "pci.", "sysctl.", "mount.")

@@ -8,25 +8,23 @@ from statistics import median, quantiles
 
 import numpy as np
 
-from siteproof.answers import checks_tried
+from siteproof.answers import attempts
 from siteproof.answers.attempts import failure
 from siteproof.answers.expected import of_role
 from siteproof.nodes import pair_ends
 from siteproof.nodes.states import FleetReport
 from siteproof.record import finding, series
 from siteproof.record.finding import Finding
-from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import OF_GPU, is_gpu, node_of, unit_of
+from siteproof.record.pair_units import OF_GPU, grouped, is_gpu, node_of, unit_of
 from siteproof.record.samples import Sample
 from siteproof.record.series import JobValue, Series
-from siteproof.report import promised
+from siteproof.report import past
 from siteproof.report.figure import marked as drawn
 from siteproof.report.figure.marked import Mark
 from siteproof.report.material import Material
 from siteproof.report.sections import Figure, Section, Table, few, to_rows
 from siteproof.units import count
-from siteproof.wording.amounts import change, number, quantity, stated
-from siteproof.wording.findings import sentence
+from siteproof.wording.findings import change, number, quantity, sentence, stated
 
 LEAST = 2  # nodes that make a distribution
 MAX_FIGURES = 12  # figures of the chapter
@@ -108,7 +106,7 @@ def fleets(material: Material) -> list[Fleet]:
     alone = pair_ends.alone(judged.samples)
     newest_first = sorted(alone, key=lambda s: s.header.order, reverse=True)
     like = grouped((sample.metric, sample) for sample in newest_first if sample.status == "ok")
-    standing = grouped((s.header.check, s) for s in checks_tried.of_samples(site, judged.samples))
+    standing = grouped((s.header.check, s) for s in attempts.of_samples(site, judged.samples))
     values = series.collect(site, alone, series.is_headline)
     found = [
         _fleet(
@@ -151,20 +149,18 @@ def _fleet(
         if unit_of(one) in (one.node, unit) and _takes_back(one, key, nodes[unit][-1])
     }
     sample = next(s for s in like if unit_of(s) in nodes and _is_of(s, key))
-    criteria = promised.criteria_of(site, key, sample)
+    criteria = past.criteria_of(site, key, sample)
     printed = {runs[-1].printed for runs in nodes.values()}
-    unit = promised.unit_of(
-        criteria.values(), site, key, printed.pop() if len(printed) == 1 else ""
-    )
-    size = promised.converted(1, own, unit)
+    unit = past.unit_of(criteria.values(), site, key, printed.pop() if len(printed) == 1 else "")
+    size = past.converted(1, own, unit)
     values = {node: runs[-1].value * size for node, runs in nodes.items() if node not in lost}
-    marks = promised.marks(site, key, criteria, unit)
+    marks = past.marks(site, key, criteria, unit)
     if values:
         middle = median(values.values())
         marks.append(Mark("median", middle, f"median {number(middle)} {unit}"))
     missing = [n for n in of_role(site, key.metric, key.role) if n not in values]
     better = site.catalogue[key.metric].better
-    return Fleet(key, promised.number_of(sample), unit, better, values, marks, missing, lost)
+    return Fleet(key, past.number_of(sample), unit, better, values, marks, missing, lost)
 
 
 def _takes_back(failed: Sample, key: Series, value: JobValue) -> bool:
@@ -201,7 +197,7 @@ def titles(found: Sequence[Fleet]) -> list[str]:
 def _figures(found: Sequence[Fleet], named: Sequence[str], states: FleetReport) -> Iterator[Figure]:
     seen: dict[str, int] = {}
     for one, title in zip(found, named, strict=False):
-        name = promised.own_name(f"distribution-{promised.slug(one.key.metric)}", seen)
+        name = past.own_name(f"distribution-{past.slug(one.key.metric)}", seen)
         shown, axis = _bad(one, states)[:MAX_LABELS], f"{title}, {one.unit}"
         bad = {node: f"{node} {_change(one.values[node], one)}" for node in shown}
         svg = drawn.of_fleet(axis, one.unit, one.values, one.better, one.marks, bad)

@@ -11,7 +11,7 @@ import numpy as np
 
 from siteproof import units
 from siteproof.analysis import slow_nodes as rules
-from siteproof.report import past, promised
+from siteproof.report import past
 from siteproof.report.chapters import distribution
 from siteproof.report.chapters.nodes import in_groups
 from siteproof.report.figure import cells as drawn
@@ -20,7 +20,7 @@ from siteproof.report.material import Material
 from siteproof.report.past import Past
 from siteproof.report.sections import Figure, Section, Table, counted, day, few, to_rows
 from siteproof.units import count
-from siteproof.wording.amounts import change
+from siteproof.wording.findings import change
 
 LEAST_NODES, LEAST_RUNS = 2, 2
 FEW_DAYS = 5  # from so many on a column is a day, else a session
@@ -95,7 +95,7 @@ def chapter(material: Material) -> Section | None:
         wanted = [n for n, metric in enumerate(found.metrics) if metric in names]
         chosen = np.isin(found.metric, wanted)
         cells = _cells(found, kinds, shares, columns, chosen)
-        figures.append(_figure(material, found, cells, promised.slug(name), name))
+        figures.append(_figure(material, found, cells, past.slug(name), name))
     worst = [found.nodes[n] for n in whole.worst]
     seen = f"{count(len(whole.rows), 'node')} on {count(len(columns.times), columns.unit)}"
     lead = f"{seen}; clearly worse than the others: {few(worst, 5) or 'none'}."

@@ -11,21 +11,20 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from statistics import fmean, median
 
-from siteproof.compare.published.table_cells import is_exact
+from siteproof.compare.published.ratios import is_exact
 from siteproof.links.matrix import OF_A_JOB
 from siteproof.record import series
-from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import LINK, PEER, job, link_of
+from siteproof.record.pair_units import LINK, PEER, grouped, job, link_of
 from siteproof.record.samples import PUBLISHED, JobOrder, Sample
-from siteproof.report import promised
+from siteproof.report import past
 from siteproof.report.figure import rows as drawn
 from siteproof.report.figure.rows import Row
 from siteproof.report.material import Material
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Site
-from siteproof.sites.published_csv import NETWORK
+from siteproof.sites.site_tables import NETWORK
 from siteproof.units import count
-from siteproof.wording.amounts import per_cent, quantity
+from siteproof.wording.findings import per_cent, quantity
 
 NETWORKS = ("lan", "wan")  # published values name these instead of a link
 PLACES = (NETWORK, LINK, "file_system", PUBLISHED, "mode")  # differ between two links
@@ -139,7 +138,7 @@ def _quantity(
     first = samples[order[0]][0]
     name = ", ".join([first.metric, *_conditions(first, conditions, others)])
     links = {
-        link: [promised.converted(s.number, s.unit, first.unit) for s in _newest(samples[link])]
+        link: [past.converted(s.number, s.unit, first.unit) for s in _newest(samples[link])]
         for link in order
     }
     return Quantity(name, first.metric, first.unit, site.catalogue[first.metric].better, links)

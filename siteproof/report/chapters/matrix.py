@@ -12,9 +12,9 @@ from siteproof import units
 from siteproof.links import matrix
 from siteproof.links.matrix import Matrix
 from siteproof.links.transfers import Grade
+from siteproof.record.finding import Verdict, of_status
 from siteproof.record.pair_units import FROM, as_pair, of_pairs
-from siteproof.record.severity import Verdict, of_status
-from siteproof.report import promised
+from siteproof.report import past
 from siteproof.report.chapters import tested
 from siteproof.report.figure import cells as drawn
 from siteproof.report.figure.cells import (
@@ -33,7 +33,7 @@ from siteproof.report.material import Material
 from siteproof.report.sections import Figure, Section, Table, counted, few, nodes
 from siteproof.sites import Site, pairs
 from siteproof.units import count
-from siteproof.wording.amounts import change, number
+from siteproof.wording.findings import change, number
 
 MAX_FIGURES = 8  # figures
 MAX_ROWS = 10
@@ -76,8 +76,8 @@ def headlines(site: Site, measured: Collection[str]) -> Iterator[str]:
 def _figures(site: Site, found: Sequence[Matrix]) -> Iterator[Figure]:
     seen: dict[str, int] = {}
     for one in found:
-        base = f"matrix-{promised.slug(one.name)}-{promised.slug(one.link or 'any')}"
-        name = promised.own_name(base, seen)
+        base = f"matrix-{past.slug(one.name)}-{past.slug(one.link or 'any')}"
+        name = past.own_name(base, seen)
         title = f"{one.title}, {one.unit}"
         svg, metric = _draw(site, one, title), one.name.partition(" ")[0]
         yield Figure(name, title, svg, _caption(one), _table(one), [metric])

@@ -9,7 +9,7 @@ from siteproof.gate import reports
 from siteproof.gate.decision import STATES, Excuse, Ruling
 from siteproof.nodes.states import State
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import grouped
 from siteproof.report.material import Material
 from siteproof.report.sections import NOTHING, Link, Section, Table, anchor, few, nodes, to_nodes
 from siteproof.sites import Waiver

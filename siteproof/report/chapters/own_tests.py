@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from siteproof.record import plain_tests
+from siteproof.record import samples
 from siteproof.report.material import Material
 from siteproof.report.sections import Section, Table, day, few
 from siteproof.units import count, with_unit
@@ -16,11 +16,11 @@ _NEWEST = f"""
 SELECT check_name, metric, dims, concat(partition, '+', environment) AS env,
     arg_max(CASE WHEN status = 'ok' THEN coalesce(s.digits, value::VARCHAR) ELSE status END, time),
     arg_max(CASE WHEN status = 'ok' THEN unit ELSE '' END, time),
-    coalesce(arg_max(provenance ->> concat('$."{plain_tests.REFERENCE}',
+    coalesce(arg_max(provenance ->> concat('$."{samples.REFERENCE}',
         substr(metric, length(check_name) + 2), '"'), time), ''),
     count(DISTINCT nullif(node, '')), count(*), min(time), max(time)
 FROM stored s JOIN live_runs r USING (run) WHERE system = $system
-    AND (source = 'reframe' OR contains(provenance, '"{plain_tests.TEST}":'))
+    AND (source = 'reframe' OR contains(provenance, '"{samples.TEST}":'))
 GROUP BY check_name, metric, dims, env ORDER BY check_name, metric, dims, env"""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from siteproof.compare.published import results, table_cells
+from siteproof.compare.published import ratios, results
 from siteproof.record.samples import Sample
 from siteproof.report.material import Material
 from siteproof.report.sections import Section, Table, few
@@ -30,7 +30,7 @@ def chapter(material: Material) -> Section | None:
 def _stated(found: Sequence[Sample]) -> str:
     """How many values others have published, of which days, and in which documents."""
     order = sorted(found, key=lambda s: s.header.time)
-    first, last = table_cells.when(order[0]), table_cells.when(order[-1])
+    first, last = ratios.when(order[0]), ratios.when(order[-1])
     days = dict.fromkeys((first.partition("/")[0], last.rpartition("/")[2]))
     sources = {
         source.partition(", ")[0]

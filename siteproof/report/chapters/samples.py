@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from siteproof.answers.criterion import CriterionVerdict
-from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import ends
-from siteproof.record.severity import RANKS, Verdict
+from siteproof.record.finding import RANKS, Verdict
+from siteproof.record.pair_units import ends, grouped
 from siteproof.report import value_tables
 from siteproof.report.material import Material
 from siteproof.report.sections import NOTHING, Link, Section, Table, anchor, few, to_rows, when

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from siteproof.curves.sweep_runs import of_sweep
-from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import link_of
+from siteproof.record.pair_units import grouped, link_of
 from siteproof.record.samples import PUBLISHED, Sample
-from siteproof.report import promised
+from siteproof.report import past
 from siteproof.report.figure import line_plot
 from siteproof.report.figure import rows as drawn
 from siteproof.report.figure.line_plot import Line, LinePlot
@@ -21,7 +20,7 @@ from siteproof.report.material import Material
 from siteproof.report.sections import Figure, Section, Table
 from siteproof.sites import Site
 from siteproof.units import count, size
-from siteproof.wording.amounts import number
+from siteproof.wording.findings import number
 
 SIZE = "size"  # dimension: bytes of a message
 _BYTES = re.compile("[0-9]{1,15}")
@@ -84,7 +83,7 @@ def _curve(samples: Sequence[Sample], unit: str) -> dict[int, float]:
     """The median at each size."""
     at_size = grouped((int({**s.conditions, **s.dims}[SIZE]), s) for s in samples)
     return {
-        at: median(promised.converted(s.number, s.unit, unit) for s in here)
+        at: median(past.converted(s.number, s.unit, unit) for s in here)
         for at, here in sorted(at_size.items())
     }
 
@@ -98,7 +97,7 @@ def _curves(metric: str, unit: str, is_time: bool, curves: Curves, sizes: Sequen
     ]
     table = Table(("size", *curves), rows, "Medians.", numeric=("size", *curves))
     caption = f"{count(len(curves), 'scenario')} over {count(len(sizes), 'size')}."
-    name = f"scenarios-{promised.slug(metric)}"
+    name = f"scenarios-{past.slug(metric)}"
     return Figure(name, title, line_plot.draw(plot), caption, table, [metric])
 
 
@@ -110,7 +109,7 @@ def _linpack(site: Site, found: Sequence[Sample]) -> Iterator[Figure]:
         return
     unit = of_linpack[0].unit
     trials = {
-        name: sorted(promised.converted(s.number, s.unit, unit) for s in own)
+        name: sorted(past.converted(s.number, s.unit, unit) for s in own)
         for name, own in groups.items()
     }
     rows = [

@@ -8,19 +8,17 @@ from collections.abc import Sequence
 from siteproof.availability import soak as soaks
 from siteproof.availability.definitions import Spans, seconds, union
 from siteproof.availability.overview import HOUR
-from siteproof.availability.rounds import Failure, ended, is_soak, moment
-from siteproof.availability.soak import Soak
+from siteproof.availability.soak import Failure, Soak, ended, is_soak, moment
 from siteproof.record.campaign import GAP
 from siteproof.record.clocks import moment_of
-from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import grouped
 from siteproof.record.samples import Header
-from siteproof.report.figure import strips as drawn
-from siteproof.report.figure.rows import DOWN, LOAD, PLANNED
-from siteproof.report.figure.strips import Course, Strip
+from siteproof.report.figure import rows as drawn
+from siteproof.report.figure.rows import DOWN, LOAD, PLANNED, Course, Strip
 from siteproof.report.material import Material
 from siteproof.report.sections import Figure, Section, Table, counted, limited_points, to_rows, when
 from siteproof.units import count
-from siteproof.wording import soaks as words
+from siteproof.wording import trends as words
 from siteproof.wording.findings import full, warning
 from siteproof.wording.verdicts import own
 

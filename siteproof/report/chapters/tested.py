@@ -12,18 +12,16 @@ from statistics import median
 from typing import NamedTuple
 
 from siteproof import units
-from siteproof.compare.published.ratios import RESTATED
-from siteproof.compare.published.table_cells import shown_all, statistic, when
+from siteproof.compare.published.ratios import RESTATED, shown_all, statistic, when
 from siteproof.curves.sweep_runs import of_sweep
-from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import LINK, PEER, job, link_of, of_pairs
+from siteproof.record.pair_units import LINK, PEER, grouped, job, link_of, of_pairs
 from siteproof.record.samples import PUBLISHED, Sample
 from siteproof.report.material import Material
 from siteproof.report.sections import Section, Table, few
 from siteproof.sites import Site
-from siteproof.sites.published_csv import PROGRAM
+from siteproof.sites.site_tables import PROGRAM
 from siteproof.units import count
-from siteproof.wording.amounts import number, per_cent, quantity
+from siteproof.wording.findings import number, per_cent, quantity
 
 MAX_ROWS, MAX_NOTES = 40, 8
 MB = "MB/s"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from siteproof.compare.accepted import Acceptance
 from siteproof.report.material import Material
 from siteproof.report.sections import Section, Table, counted, few, when
-from siteproof.sites import calendar_csv
-from siteproof.sites.calendar_csv import Milestone
+from siteproof.sites import site_tables
+from siteproof.sites.site_tables import Milestone
 from siteproof.units import count
 
 MAX_CRITERIA = 6  # criteria that an acceptance did not keep
@@ -25,7 +25,7 @@ def chapter(material: Material) -> Section | None:
         _milestones(found),
         Table(columns, [_accepted(record) for record in accepted], title=title),
     )
-    remarks = calendar_csv.remarks(found)
+    remarks = site_tables.remarks(found)
     lead = (
         f"{count(len(found), 'milestone')} in timeline.csv, {count(len(remarks), 'remark')} on "
         f"their dates; accepted with siteproof accept: {count(len(accepted), 'time')}."

@@ -13,7 +13,7 @@ from siteproof import trend, units
 from siteproof.record import series
 from siteproof.record.finding import Kind
 from siteproof.record.series import comparable
-from siteproof.report import past, promised
+from siteproof.report import past
 from siteproof.report.chapters import changes, distribution
 from siteproof.report.chapters.distribution import Fleet
 from siteproof.report.figure import marked as drawn
@@ -27,8 +27,7 @@ from siteproof.sites import Site
 from siteproof.trend import Alert
 from siteproof.units import count
 from siteproof.wording import trends
-from siteproof.wording.amounts import change, number, quantity
-from siteproof.wording.findings import full, fulls
+from siteproof.wording.findings import change, full, fulls, number, quantity
 from siteproof.wording.in_bounds_unit import shown_in
 from siteproof.wording.trends import TOO_SHORT
 
@@ -124,8 +123,8 @@ def of_series(one: Fleet, alerts: Sequence[Alert]) -> list[Alert]:
 
 def _of_fleet(middle: Middle, alerts: Sequence[Alert], title: str, seen: dict[str, int]) -> Figure:
     one = middle.one
-    base = f"trend-{promised.slug(one.key.metric)}-{promised.slug(one.key.role)}"
-    name = promised.own_name(base, seen)
+    base = f"trend-{past.slug(one.key.metric)}-{past.slug(one.key.role)}"
+    name = past.own_name(base, seen)
     steps = [a for a in alerts if a.kind == "step"]
     caption = _fleet_caption(middle, alerts)
     median = f"median of {count(middle.nodes, 'node')}, and most of them"
@@ -196,7 +195,7 @@ def _of_alert(
     courses = [replace(line, values=np.asarray(line.values) * factor) for line in lines]
     marks = list[Mark]()
     for middle in [m for m in middles if covers(alert, m.one)][:1]:
-        size = promised.converted(1, middle.one.unit, unit)
+        size = past.converted(1, middle.one.unit, unit)
         of_fleet = f"median of {count(middle.nodes, 'node')}"
         courses.append(Line(of_fleet, style.days(middle.times), middle.values * size, quiet=True))
         marks = [m.times(size) for m in middle.one.marks if m.kind != "median"]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from siteproof.answers import required
+from siteproof.answers import expected
 from siteproof.answers.criterion import CriterionVerdict
 from siteproof.errors import UserError, UserErrors
 from siteproof.nodes.states import NodeReport
-from siteproof.record.finding import Finding, Kind
-from siteproof.record.grouped import grouped
-from siteproof.record.pair_units import link_of
+from siteproof.record.finding import UNDECIDED, Finding, Kind
+from siteproof.record.pair_units import grouped, link_of
 from siteproof.record.samples import PUBLISHED, Header
-from siteproof.record.severity import UNDECIDED
 from siteproof.report.chapters import changes
 from siteproof.report.chapters.criteria import by_severity
 from siteproof.report.chapters.nodes import common, kinds
@@ -154,7 +152,7 @@ def _not_run(material: Material) -> list[tuple[str, str, str]]:
         (one.metric.partition(".")[0], key)
         for key, criterion in material.site.criteria.items()
         if not (criterion.report_only or criterion.not_here)
-        for one in required.answering(material.site, criterion)
+        for one in expected.answering(material.site, criterion)
     )
     known = {m.check for m in material.site.catalogue.values() if m.check} - run
     rows = [

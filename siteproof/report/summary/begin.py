@@ -1,25 +1,47 @@
-"""The first screen of a report, put together."""
+"""The first screen of a report, put together.
+
+Build a report: its first screen and every chapter in its order.
+
+What the first screen answers: which nodes stay out, what is not met, worse, or not measured.
+"""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from math import ceil
 from typing import NamedTuple, TypeVar
 
+from siteproof.analysis.before_after import Effect
 from siteproof.errors import UserError, UserErrors
 from siteproof.gate.decision import OK as FINE
 from siteproof.gate.decision import STATES
-from siteproof.record.grouped import grouped
-from siteproof.record.severity import Verdict
-from siteproof.report import brief
-from siteproof.report.chapters import changes, conditions, nodes
+from siteproof.record.finding import NOT_KEPT, Verdict
+from siteproof.record.pair_units import grouped
+from siteproof.report import CHAPTERS, OF_MEMBERS, brief, value_tables
+from siteproof.report.chapters import changes, conditions, criteria, nodes, untested
 from siteproof.report.material import Material
-from siteproof.report.sections import Link, counted, period, some_nodes
+from siteproof.report.sections import (
+    NOTHING,
+    Link,
+    Report,
+    Section,
+    Table,
+    counted,
+    day,
+    few,
+    period,
+    some_nodes,
+    to_rows,
+)
 from siteproof.report.sections import nodes as node_set
-from siteproof.report.summary import BAD, NONE, OK, REMARK, SLOW, Count, Step, Summary, first_tables
-from siteproof.trend import Survey
+from siteproof.report.summary import BAD, NONE, OK, REMARK, SLOW, Count, Step, Summary
+from siteproof.trend import Alert, Survey
 from siteproof.units import count
+from siteproof.verdict.tally import of_all
+from siteproof.wording import tallies
+from siteproof.wording.findings import change, fulls
 from siteproof.wording.trends import TOO_SHORT
 from siteproof.wording.verdicts import (
     awaited,
@@ -89,7 +111,7 @@ def build(material: Material) -> Summary:
         counts,
         part(brief.answers, ""),
         list(_cards(material, seen)),
-        part(first_tables.tables, []),
+        part(tables, []),
         "" if whole else part(conditions.brief, ""),
         _steps(material),
         cells,
@@ -254,3 +276,137 @@ def _gate(material: Material) -> Iterator[Step]:
     if checks:
         again = f"{gate} --retest --apply -- -n {shlex.quote('|'.join(sorted(checks)))}"
         yield Step(again, f"after repair: tests {node_set(out)} again")
+
+
+LAST = ("nodes", "changes", "trend")  # made last, as they need the search for steps
+
+
+def assemble(material: Material) -> Report:
+    """The report on a system. Raises UserErrors where samples cannot be read at all."""
+    material.begin()
+    names = OF_MEMBERS if material.site.members else CHAPTERS
+    ordered = sorted(names, key=lambda name: name in LAST)
+    made = {name: _chapter(name, material) for name in ordered}
+    sections = [section for name in names if (section := made[name])]
+    return Report(material.system, build(material), sections, material.once(value_tables.attached))
+
+
+def _chapter(name: str, material: Material) -> Section | None:
+    """A chapter; the error where a file that it needs is broken, so that the others are made."""
+    material.progress(f"chapter {name}")
+    made = import_module(f"siteproof.report.chapters.{name}")
+    try:
+        return made.chapter(material)  # type: ignore[no-any-return]
+    except (UserError, UserErrors) as error:
+        return Section(name, name.capitalize(), f"This chapter could not be made: {error}")
+
+
+MAX_ROWS = 8  # of a table; the chapters have the rest
+MAX_CHANGES, MAX_REASONS = 2, 1
+OUT_COLUMNS = ("nodes", "state", "why", "since", "change")
+NOT_MET = ("not met", "verdict", "why", "worst value", "limit", "margin")  # recompute.py compares
+WORSE = ("worse", "where", "change", "since", "details", "id")
+MISSING = ("not measured", "which")
+HISTORY = ("Over the whole history", "section-history")  # the part of the page
+
+
+def tables(material: Material) -> list[Table]:
+    """A table for each question that has an answer; none where nothing was measured here."""
+    if published_only(material.judged):
+        return []
+    found = (_out(material), not_met(material), _worse(material), _missing(material))
+    return [table for table in found if table.rows]
+
+
+def _out(material: Material) -> Table:
+    """The nodes that stay out, those with alike reasons together, why, and since when."""
+    groups, _ = material.once(nodes.in_rows)
+    rows = [
+        (
+            nodes.to_reason(material, group.nodes[0], str(group)),
+            group.state,
+            few(group.reasons, MAX_REASONS, "; ") or "no reason known",
+            group.since,
+            to_rows("change", *group.changes),
+        )
+        for group in groups
+    ]
+    out = sum(len(group.nodes) for group in groups)
+    title = f"Nodes that stay out ({out} of {len(material.gate.rulings)})"
+    return Table(OUT_COLUMNS, rows, title=title, most=MAX_ROWS)
+
+
+def not_met(material: Material) -> Table:
+    """The criteria that failed, with value and limit."""
+    found = criteria.by_severity(material.judged.verdicts)
+    rows = [
+        (
+            to_rows("criterion", tally.result.id),
+            str(tally.result.verdict),
+            few(tallies.reasons(tally), MAX_REASONS, "; ") or NOTHING,
+            ", ".join(filter(None, (tallies.value(tally), tallies.worst(tally)))),
+            tallies.limit(tally),
+            tallies.margin(tally),
+        )
+        for tally in of_all(material.site, found)
+        if tally.result.verdict in NOT_KEPT
+    ]
+    return Table(NOT_MET, rows, title="Criteria that are not met", most=MAX_ROWS)
+
+
+def _worse(material: Material) -> Table:
+    """What fell since the last time, each metric of a unit once; then how much fell before.
+
+    Where there is no last time, what fell in the whole history and is still open.
+    """
+    since = material.once(changes.last_time) if material.judged.samples else None
+    if since is None:
+        rows = list(map(_open, material.open_changes))
+        return Table(WORSE, rows, title="Worse over all runs", most=MAX_ROWS)
+    newer = [one for one in material.open_changes if one.begin.time > since.until]
+    rows = list(_compared_nodes(material, since, newer))
+    shown = {str(row[-1]) for row in rows}
+    rows += [_open(one) for one in newer if one.id not in shown]
+    rows += _older([one for one in material.open_changes if one.begin.time <= since.until])
+    return Table(WORSE, rows, title=f"Worse since {since.words}", most=MAX_ROWS)
+
+
+def _older(alerts: Sequence[Alert]) -> Iterator[tuple[str, ...]]:
+    """How many changes are older than what is compared with, and which."""
+    if alerts:
+        named = [f"{one.series_name} of {changes.where(one)}" for one in alerts]
+        what = f"{count(len(alerts), 'change')} before that, not acknowledged"
+        yield what, few(named, MAX_CHANGES, "; "), "", "", "", Link([HISTORY])
+
+
+def _compared_nodes(
+    material: Material, since: changes.Since, alerts: Sequence[Alert]
+) -> Iterator[tuple[str, ...]]:
+    """Rows of the comparison, each with day, cause and id of its change in the history, if known.
+
+    Nodes that a change of the history names have its row, and none here.
+    """
+    for row in since.result.rows:
+        of_row = [one for one in alerts if (one.series_name, one.role) == (row.name, row.role)]
+        if row.change.effect is Effect.WORSE:
+            levels = " -> ".join(changes.levels_of(material.site, row))
+            known = (_open(one)[3:] for one in of_row if one.of_fleet)
+            begin, causes, name = next(known, ("", "", ""))
+            details = "; ".join(filter(None, (levels, causes)))
+            yield (row.name, row.role, change(row.change.change), begin, details, name)
+        elif names := changes.worst(row, {node for one in of_row for node in one.nodes}):
+            yield (row.name, names, "", "", "", "")
+
+
+def _open(alert: Alert) -> tuple[str, ...]:
+    since = f"{day(alert.begin.time)}{', provisional' if alert.provisional else ''}"
+    since += f", meets its bound on {alert.meets}" if alert.meets else ""
+    by = f"{change(alert.relative)}{' drift' if alert.kind == 'drift' else ''}"
+    what = few(fulls(alert.changed), MAX_CHANGES, "; ")
+    return alert.series_name, changes.where(alert), by, since, what, to_rows("change", alert.id)
+
+
+def _missing(material: Material) -> Table:
+    """What was not measured, and which."""
+    rows = [(what, few(names, untested.MAX_NAMES)) for what, names in untested.missing(material)]
+    return Table(MISSING, rows, title="Not measured")

@@ -13,7 +13,7 @@ from siteproof.availability.overview import DOWNTIME, MONTH, WINDOW_HOURS
 from siteproof.record import descriptions, pair_units
 from siteproof.record.clocks import moment_of
 from siteproof.record.samples import Header, Sample
-from siteproof.sites import Criterion, bought, calendar_csv
+from siteproof.sites import Criterion, bought, site_tables
 from siteproof.sites.bought import Outcome
 from siteproof.sites.promise import SCOPES, Subject
 from siteproof.sites.stated import FactSection
@@ -53,7 +53,7 @@ def ledger(given: Given) -> Iterator[Result]:
     if not found:  # dates alone are no acceptance
         raise given.missing(["timeline.csv" if given.material.jobs else "a session"])
     if given.of == "order":
-        wrong = calendar_csv.early(found)
+        wrong = site_tables.early(found)
         why = "; ".join(wrong) or f"{len(found)} milestones are after those that they need"
     else:
         wrong = [one.milestone for one in found if not one.date]

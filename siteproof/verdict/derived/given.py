@@ -13,16 +13,14 @@ from pathlib import Path
 from statistics import median
 
 from siteproof import units
-from siteproof.answers import expected, required
+from siteproof.answers import expected
 from siteproof.answers.attempts import answers, attempts_at, of_unit, why_not
 from siteproof.errors import UserError, UserErrors
 from siteproof.record import descriptions, finding, pair_units
-from siteproof.record.descriptions import Fields
-from siteproof.record.finding import Finding, Kind, note
+from siteproof.record.descriptions import KERNEL, PROCESSOR, Fields
+from siteproof.record.finding import WRONG, Finding, Kind, most_severe_status, note
 from siteproof.record.pair_units import LINK, PEER, Point
 from siteproof.record.samples import EMULATED, Header, Sample, expected_nodes
-from siteproof.record.severity import WRONG, most_severe_status
-from siteproof.record.updates import KERNEL, PROCESSOR
 from siteproof.sites import Criterion, Site, bought
 from siteproof.sites.bought import FactResult
 
@@ -152,7 +150,7 @@ class Given:
 
     def input(self, metric: str) -> Criterion:
         """A criterion that selects an input's samples as this one selects its own."""
-        return required.select(self.site, self.criterion, metric, against=self.other_side)
+        return expected.select(self.site, self.criterion, metric, against=self.other_side)
 
     @cached_property
     def _answered(self) -> dict[str, dict[str, list[Sample]]]:
@@ -361,7 +359,7 @@ def derive(material: Basis, criterion: Criterion) -> tuple[list[DerivedSample], 
     derivation: Derivation = getattr(import_module(f"{__package__}.{module}"), name)
     results: list[Result]
     try:
-        if sides and not criterion.against and required.CAMPAIGN not in sides:
+        if sides and not criterion.against and expected.CAMPAIGN not in sides:
             raise given.missing([f"'against' of the criterion ({' or '.join(sides)})"])
         results = list(derivation(given))
     except NoValue as reason:

@@ -9,11 +9,11 @@ from fractions import Fraction
 
 from siteproof import nodesets, units
 from siteproof.analysis import uniformity
-from siteproof.answers.required import ROLE
+from siteproof.answers.expected import ROLE
 from siteproof.errors import UserError
 from siteproof.record import finding
 from siteproof.record.finding import Kind
-from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import grouped
 from siteproof.record.samples import TOOL_MISSING, Sample
 from siteproof.sites import bought
 from siteproof.sites.bought import OF_A_PART, FactResult, Outcome

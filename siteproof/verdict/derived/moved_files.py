@@ -16,7 +16,7 @@ from statistics import mean
 from siteproof import units
 from siteproof.answers.attempts import SERVICE, why_not
 from siteproof.links.transfers import CHECK, RATE, UNIT, UNTRIED, Grade, Moved, category, moved
-from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import grouped
 from siteproof.record.samples import Sample
 from siteproof.verdict.derived.given import Given, Result, in_unit
 

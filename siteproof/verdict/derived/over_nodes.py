@@ -6,11 +6,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from siteproof.analysis import plateau as curves
-from siteproof.analysis import scaling
 from siteproof.answers.attempts import APPLICATION, refusal
-from siteproof.curves import sweep_reasons
+from siteproof.curves import run_findings
 from siteproof.record.finding import Finding, Kind, note
-from siteproof.record.grouped import grouped
+from siteproof.record.pair_units import grouped
 from siteproof.record.samples import Sample, expected_nodes
 from siteproof.sites import Criterion
 from siteproof.sites.key_types import parse_tolerance
@@ -30,7 +29,7 @@ def efficiency(given: Given) -> Iterator[Result]:
         unit = given.site.catalogue[metric].unit
         rates = {n: middle(own, unit) for n, own in found.items()}
         base = min(rates)
-        for n, share in scaling.efficiency(rates).items():
+        for n, share in curves.efficiency(rates).items():
             own, first = found[n], found[base]
             if n == base or not _wanted(given.criterion, own[0]):
                 continue
@@ -57,7 +56,7 @@ def _undecided(criterion: Criterion, shape: curves.CurveShape, largest: int) -> 
     if criterion.kind == "at_least" and (needed := criterion.bound_value().value) > largest:
         text = "the largest run was on {largest:n node}; {needed} are required"
         return note(text, metric=criterion.metric, largest=largest, needed=f"{needed}")
-    reasons = sweep_reasons.of_shape(NODES, shape)
+    reasons = run_findings.of_shape(NODES, shape)
     return next(one for one in reasons if one.kind in UNDECIDED)
 
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 from fractions import Fraction
 from statistics import median
 
-from siteproof.analysis.scaling import bandwidth_delay
-from siteproof.answers import required
+from siteproof.analysis.plateau import bandwidth_delay
+from siteproof.answers import expected
 from siteproof.record import pair_units, series
 from siteproof.record.finding import note
 from siteproof.record.pair_units import Point
@@ -167,7 +167,7 @@ def change(given: Given) -> Iterator[Result]:
     """The change of some rates, the worst of them: since `against: {campaign: …}`, or since another
     value of the condition that `because` names.
     """
-    named = given.criterion.against.get(required.CAMPAIGN, "")
+    named = given.criterion.against.get(expected.CAMPAIGN, "")
     before = replace(given, samples=_of_campaign(given, named) if named else _before_change(given))
     sides = {name: (given.side([name]), before.side([name])) for name in given.inputs}
     there = [name for name, (a, b) in sides.items() if a.groups or a.failed or b.groups]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refusal
 
-from siteproof.analysis.aggregate import UNKNOWN, jain, together
+from siteproof.collect.derive.network import UNKNOWN, jain, together
 from siteproof.errors import OutputError
 from siteproof.parsers.iperf3 import Interval
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from siteproof.analysis.counters import Delta, around, deltas
+from siteproof.analysis.uniformity import Delta, around, deltas
 from siteproof.parsers import health
 from siteproof.record.samples import Header, Sample
 from siteproof.sites import catalogue

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from siteproof.analysis import drift, season, shape
+from siteproof.analysis import shape, steps
 from siteproof.analysis.spread import YEAR, timed
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -29,7 +29,7 @@ def weekend(times):
 def clearest(times, values):
     """The clearest pattern of the calendar, or None."""
     seconds, known, _ = timed(times, values)
-    found = [*season.of_groups(seconds, known), season.annual(seconds, known)]
+    found = [*shape.of_groups(seconds, known), shape.annual(seconds, known)]
     return next((one for one in found if one), None)
 
 
@@ -38,14 +38,14 @@ def clearest(times, values):
 
 def test_noise_does_not_drift():
     for seed in range(20):
-        assert not drift.slope(days(365), noise(seed)).significant, seed
+        assert not steps.slope(days(365), noise(seed)).significant, seed
 
 
 def test_the_slope_is_the_slope_and_its_interval_holds_it():
     for count, apart in ((50, DAY), (365, DAY), (1500, DAY / 4)):
         times = days(count, apart)
         years = (times - times[0]) / (365.2425 * DAY)
-        found = drift.slope(times, noise(1, count) - 80 * years)
+        found = steps.slope(times, noise(1, count) - 80 * years)
         assert found.significant, (count, apart)
         assert found.low < -80 < found.high < 0, (count, apart)
         assert found.total == pytest.approx(-80 * years[-1], rel=0.15), (count, apart)
@@ -60,7 +60,7 @@ def test_the_interval_holds_the_slope_as_often_as_it_says_also_where_neighbours_
         values = np.random.default_rng(seed).normal(0, 1, 120)
         for at in range(1, 120):
             values[at] += 0.5 * values[at - 1]
-        found = drift.slope(days(120), 100 + values)
+        found = steps.slope(days(120), 100 + values)
         missed += not found.low <= 0 <= found.high
     assert missed <= 1
 
@@ -68,38 +68,38 @@ def test_the_interval_holds_the_slope_as_often_as_it_says_also_where_neighbours_
 def test_outliers_bend_no_slope():
     values = noise(3)
     values[300:330] = 20
-    assert not drift.slope(days(365), values).significant
+    assert not steps.slope(days(365), values).significant
 
 
 def test_unordered_runs_and_gaps_change_no_slope():
     times, values = days(365), noise(4) + np.linspace(0, 9, 365)
     order = np.random.default_rng(5).permutation(365)
     values[::9] = np.nan
-    assert drift.slope(times[order], values[order]) == drift.slope(times, values)
+    assert steps.slope(times[order], values[order]) == steps.slope(times, values)
 
 
 def test_times_may_be_seconds_datetimes_or_those_of_numpy():
     moments = [MONDAY + timedelta(days=n) for n in range(60)]
     values = noise(5, 60) + np.linspace(0, 9, 60)
     naive = np.array([moment.replace(tzinfo=None) for moment in moments], "datetime64[s]")
-    told = drift.slope(days(60), values)
+    told = steps.slope(days(60), values)
     assert told.significant
-    assert told == drift.slope(moments, values) == drift.slope(naive, values)
+    assert told == steps.slope(moments, values) == steps.slope(naive, values)
 
 
 def test_of_too_little_or_of_equal_values_no_slope_is_told():
     for values in ([], [1.0], [1.0, 2.0], [5.0] * 100, [np.nan] * 100):
-        found = drift.slope(days(len(values)), values)
+        found = steps.slope(days(len(values)), values)
         assert (found.per_year, found.significant) == (0, False), values
 
 
 def test_a_small_drift_is_worth_no_alert_however_sure():
     times = days(365)
-    small = drift.slope(times, 100 + (noise(6) - 100) / 10 + np.linspace(0, 1.5, 365))
-    large = drift.slope(times, 100 + (noise(6) - 100) / 10 + np.linspace(0, -2.5, 365))
+    small = steps.slope(times, 100 + (noise(6) - 100) / 10 + np.linspace(0, 1.5, 365))
+    large = steps.slope(times, 100 + (noise(6) - 100) / 10 + np.linspace(0, -2.5, 365))
     assert small.significant
-    assert not drift.worth_an_alert(small)
-    assert drift.worth_an_alert(large)
+    assert not steps.worth_an_alert(small)
+    assert steps.worth_an_alert(large)
 
 
 @pytest.mark.deep
@@ -264,4 +264,4 @@ def test_the_screen_of_seasons_flags_what_has_one():
     times = days(200)
     table = np.array([noise(1, 200), noise(2, 200) - 3 * weekend(times), np.full(200, 4.0)])
     table[:, ::11] = np.nan
-    assert season.screen_seasons(np.tile(times, (3, 1)), table).tolist() == [False, True, False]
+    assert shape.screen_seasons(np.tile(times, (3, 1)), table).tolist() == [False, True, False]

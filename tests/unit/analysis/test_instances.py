@@ -1,7 +1,7 @@
 """How many servers run at one instant, how long they took, and why others do not run."""
 
-from siteproof.analysis import instances
-from siteproof.analysis.instances import Instance, Listing, Request, Seen
+from siteproof.services import capacity
+from siteproof.services.capacity import Instance, Listing, Request, Seen
 
 NO_HOST = "No valid host was found. There are not enough hosts available."
 
@@ -27,7 +27,7 @@ def active(request=1, created=100.0, launched=None, host=""):
 
 
 def test_requests_have_a_batch_each_and_the_networks_in_turn():
-    assert instances.requests(10, 4, 2) == [
+    assert capacity.requests(10, 4, 2) == [
         Request(1, 1, 4),
         Request(2, 2, 4),
         Request(3, 1, 1),
@@ -36,12 +36,12 @@ def test_requests_have_a_batch_each_and_the_networks_in_turn():
 
 
 def test_fewer_servers_than_networks_need_no_empty_request():
-    assert instances.requests(2, 4, 3) == [Request(1, 1, 1), Request(2, 2, 1)]
+    assert capacity.requests(2, 4, 3) == [Request(1, 1, 1), Request(2, 2, 1)]
 
 
 def test_all_servers_are_requested_and_spread_evenly():
     for servers, batch, networks in ((640, 4, 4), (7, 3, 5), (1, 9, 9)):
-        found = instances.requests(servers, batch, networks)
+        found = capacity.requests(servers, batch, networks)
         assert sum(one.count for one in found) == servers, (servers, batch, networks)
         assert max(one.count for one in found) <= batch, (servers, batch, networks)
         on = [sum(o.count for o in found if o.network == n + 1) for n in range(networks)]
@@ -51,12 +51,12 @@ def test_all_servers_are_requested_and_spread_evenly():
 
 def test_servers_that_ran_one_after_the_other_did_not_run_at_one_instant():
     found = seen(listing(1, active(), ("BUILD", 1)), listing(2, ("ERROR", 1), active()))
-    assert instances.figures(found, [Request(1, 1, 2)], {1: 0.0}, {}).instances == 1
+    assert capacity.figures(found, [Request(1, 1, 2)], {1: 0.0}, {}).instances == 1
 
 
 def test_the_most_at_one_instant_counts_though_some_have_ended_since():
     found = seen(listing(1, active(), active()), listing(2, active(), ("ERROR", 1)))
-    made = instances.figures(found, [Request(1, 1, 2)], {1: 0.0}, {})
+    made = capacity.figures(found, [Request(1, 1, 2)], {1: 0.0}, {})
     assert made.instances == 2
     assert made.failures == {"other": 1}
 
@@ -81,19 +81,19 @@ def test_the_largest_network_and_the_hosts_are_those_of_servers_that_run():
             Instance(1, "ERROR", "c"),
         )
     )
-    made = instances.figures(found, planned, {1: 0.0, 2: 0.0}, {})
+    made = capacity.figures(found, planned, {1: 0.0, 2: 0.0}, {})
     assert (made.instances, made.per_network, made.hosts) == (3, 2, 2)
 
 
 def test_hosts_that_the_cloud_does_not_show_are_unknown_and_not_none():
     assert (
-        instances.figures(seen(listing(1, active())), [Request(1, 1, 1)], {1: 0}, {}).hosts is None
+        capacity.figures(seen(listing(1, active())), [Request(1, 1, 1)], {1: 0}, {}).hosts is None
     )
 
 
 def test_times_are_the_clouds_own_where_it_shows_all_of_them():
     found = seen(listing(9, active(launched=104.0), active(launched=106.0)))
-    made = instances.figures(found, [Request(1, 1, 2)], {1: 0.0}, {})
+    made = capacity.figures(found, [Request(1, 1, 2)], {1: 0.0}, {})
     assert sorted(made.seconds) == [4.0, 6.0]
     assert (made.clock, made.middle, made.p95) == ("launched_at", 5.0, 6.0)
 
@@ -104,18 +104,18 @@ def test_times_are_those_of_the_listings_where_one_is_not_shown_or_cannot_be():
             listing(2, active(launched=104.0), ("BUILD", 2)),
             listing(7, active(launched=104.0), active(2, launched=launched)),
         )
-        made = instances.figures(found, [Request(1, 1, 1), Request(2, 1, 1)], {1: 1.0, 2: 1.5}, {})
+        made = capacity.figures(found, [Request(1, 1, 1), Request(2, 1, 1)], {1: 1.0, 2: 1.5}, {})
         assert (made.seconds, made.clock) == ([1.0, 5.5], "poll"), launched
 
 
 def test_p95_is_a_measured_time():
     each = [active(launched=100.0 + number) for number in range(1, 21)]
-    made = instances.figures(seen(listing(1, *each)), [Request(1, 1, 20)], {1: 0.0}, {})
+    made = capacity.figures(seen(listing(1, *each)), [Request(1, 1, 20)], {1: 0.0}, {})
     assert made.p95 == 19.0
 
 
 def test_nothing_that_runs_has_no_times():
-    made = instances.figures(Seen(), [Request(1, 1, 3)], {}, {})
+    made = capacity.figures(Seen(), [Request(1, 1, 3)], {}, {})
     assert (made.instances, made.per_network, made.seconds) == (0, 0, [])
     assert made.failures == {"timeout": 3}
 
@@ -130,7 +130,7 @@ def test_every_server_that_does_not_run_has_one_cause():
         Instance(1, "BUILD"),
     )
     refused = {2: "Quota exceeded for instances: Requested 2, but already used 10 of 10 instances"}
-    assert instances.failures(found, planned, refused) == {
+    assert capacity.failures(found, planned, refused) == {
         "no valid host": 1,
         "quota": 2,
         "network": 1,
@@ -140,7 +140,7 @@ def test_every_server_that_does_not_run_has_one_cause():
 
 def test_what_was_refused_and_is_there_all_the_same_is_no_second_failure():
     found = listing(1, active(), active())
-    assert instances.failures(found, [Request(1, 1, 2)], {1: "timed out"}) == {}
+    assert capacity.failures(found, [Request(1, 1, 2)], {1: "timed out"}) == {}
 
 
 def test_a_message_has_one_cause_of_a_short_list():
@@ -157,15 +157,15 @@ def test_a_message_has_one_cause_of_a_short_list():
         ("supported reports", "other"),
         ("", "other"),
     ):
-        assert instances.cause(message) == cause, (message, cause)
-        assert cause in instances.CAUSES, (message, cause)
+        assert capacity.cause(message) == cause, (message, cause)
+        assert cause in capacity.CAUSES, (message, cause)
 
 
 def test_a_quota_that_does_not_suffice_is_named_with_what_is_left():
     needed = {"instances": 320, "cores": 320, "networks": 4}
     left = {"instances": 118, "cores": None, "networks": -1}
-    assert instances.lacking(needed, left) == "320 instances, 118 are left; 4 networks, 0 are left"
-    assert instances.lacking(needed, {"instances": 320}) == ""
+    assert capacity.lacking(needed, left) == "320 instances, 118 are left; 4 networks, 0 are left"
+    assert capacity.lacking(needed, {"instances": 320}) == ""
 
 
 def test_only_what_has_answered_counts_where_servers_are_asked():
@@ -176,5 +176,5 @@ def test_only_what_has_answered_counts_where_servers_are_asked():
     found.answered.update(sorted(found.silent)[:2])
     found.take(listing(2, active(), active(), active(2)))
     planned = [Request(1, 1, 2), Request(2, 2, 1)]
-    made = instances.figures(found, planned, {1: 0.0, 2: 0.0}, {})
+    made = capacity.figures(found, planned, {1: 0.0, 2: 0.0}, {})
     assert (made.instances, made.failures) == (2, {"not reachable": 1})

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from fleets import header, judged, load, names
 
-from siteproof.analysis.counters import Age, ages, are_many, restarted
+from siteproof.analysis.uniformity import Age, ages, are_many, restarted
 from siteproof.gate.decision import Excuse, decide
 from siteproof.nodes import states
 from siteproof.record.finding import Finding, Kind

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from ruptures import KernelCPD
 from scipy.stats import false_discovery_control
 
-from siteproof.analysis import drift, screen, segments, shape, spread, steps
+from siteproof.analysis import screen, segments, shape, spread, steps
 
 pytestmark = pytest.mark.filterwarnings("error")  # no division by a spread of 0
 NUMBERS = st.floats() | st.sampled_from([0.0, 1.0, 100.0, 100.1, np.nan, np.inf, 1e-300, 1e300])
@@ -281,7 +281,7 @@ def test_any_series_has_an_answer(values, apart):
     assert found.steps == sorted(set(found.steps))
     assert all(0 < at < values.size for at in found.steps)
     assert all(one.n_after > 0 for one in found.changes)
-    told = drift.slope(times, values)
+    told = steps.slope(times, values)
     assert np.isfinite([told.per_year, told.total, told.low, told.high, told.chance]).all()
 
 

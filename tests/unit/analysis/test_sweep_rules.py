@@ -4,8 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from siteproof.analysis.plateau import points
-from siteproof.analysis.scaling import (
+from siteproof.analysis.plateau import (
     SAME_NODES,
     SAME_TASKS,
     Facts,
@@ -13,6 +12,7 @@ from siteproof.analysis.scaling import (
     bounds,
     fairness,
     packing,
+    points,
 )
 
 GB = 10**9 // 8  # bytes a second of 1 Gb/s

@@ -18,7 +18,7 @@ from random_cases import rounds
 from reframe.core.exceptions import SanityError
 
 from siteproof.answers.criterion import Verdict, judge
-from siteproof.checks import contract
+from siteproof.checks import missing
 from siteproof.record.samples import Header, Sample
 from siteproof.sites import Baseline, Criterion, Metric, Site, System
 
@@ -95,7 +95,7 @@ def samples(values, unit, **keys):
 def reframe_says(described, measured, mode="acceptance"):
     """Whether ReFrame's own assertions hold with our references."""
     try:
-        for _, value, _, reference in contract.compared(
+        for _, value, _, reference in missing.compared(
             described, "Check", "figure", mode, measured
         ):
             sn.evaluate(sn.assert_reference(value, *reference))
@@ -181,7 +181,7 @@ def test_random_contracts_are_judged_alike_three_times(count):
                 keys,
                 unit,
                 value,
-                contract.compared(described, "Check", "figure", "acceptance", measured),
+                missing.compared(described, "Check", "figure", "acceptance", measured),
             )
             compared, passed = compared + 1, passed + expected
     assert 0 < passed < compared
@@ -439,21 +439,21 @@ def test_reframes_line_has_the_unit_of_the_criterion():
     ):
         described = site({"C": criterion(at_least=bound)}, "MB/s")
         measured = samples([Decimal("5288.04")], "MB/s")
-        line = contract.compared(described, "Check", "figure", "acceptance", measured)[0]
+        line = missing.compared(described, "Check", "figure", "acceptance", measured)[0]
         assert (line[0], line[1], line[2], line[3][0]) == ("figure", value, unit, low), bound
 
 
 def test_reframes_line_without_a_criterion_has_the_unit_of_the_catalogue():
     described = site({}, "GB/s")
     measured = samples([Decimal("5288.04"), Decimal(6000)], "MB/s")
-    lines = contract.compared(described, "Check", "figure", "acceptance", measured)
+    lines = missing.compared(described, "Check", "figure", "acceptance", measured)
     assert {line[2] for line in lines} == {"GB/s"}
 
 
 def test_reframes_line_of_a_median_has_the_unit_of_its_criterion():
     described = site({"C": criterion(at_least="2 GB/s", scope="median")}, "MB/s", nodes="n[1-2]")
     measured = samples([Decimal(3000), Decimal(5000)], "MB/s")
-    lines = contract.compared(described, "Check", "figure", "acceptance", measured)
+    lines = missing.compared(described, "Check", "figure", "acceptance", measured)
     assert [line[:3] for line in lines if line[0].endswith("median")] == [
         ("figure_median", 4.0, "GB/s")
     ]

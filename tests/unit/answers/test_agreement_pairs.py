@@ -13,7 +13,7 @@ from random_cases import rounds
 from reframe.core.exceptions import SanityError
 from test_agreement import KINDS, by_hand, decimal_text, values_near
 
-from siteproof.checks import contract
+from siteproof.checks import missing
 from siteproof.record.samples import Sample
 from siteproof.sites import Criterion, pairs
 from siteproof.verdict import judgement
@@ -69,7 +69,7 @@ def ways(net):
 def reframe_says(net, found):
     """Whether ReFrame's own assertions hold with our references."""
     try:
-        for _, value, _, reference in contract.compared(
+        for _, value, _, reference in missing.compared(
             net, "TcpBandwidth", "throughput", "acceptance", found
         ):
             sn.evaluate(sn.assert_reference(value, *reference))
@@ -199,7 +199,7 @@ def test_the_sum_of_a_link_is_compared_with_what_the_link_promises(net):
             for way in ("out", "in")
         ]
         found[1] = replace(found[1], value=Decimal("60e9"))
-        [(told, value, unit, reference)] = contract.compared(
+        [(told, value, unit, reference)] = missing.compared(
             site, "TcpBandwidth", "aggregate", "acceptance", found
         )
         assert (told, unit) == ("aggregate", "Gb/s")

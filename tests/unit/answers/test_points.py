@@ -13,11 +13,11 @@ from asked import ask
 from rows import rows
 
 from siteproof import sites
-from siteproof.checks import contract
+from siteproof.checks import missing
 from siteproof.collect import stages
 from siteproof.collect.outcome import Outcome
 from siteproof.export import documents
-from siteproof.export.answer_model import plain
+from siteproof.export.documents import plain
 from siteproof.links import matrix
 from siteproof.parsers import Reading
 from siteproof.record import samples
@@ -319,7 +319,7 @@ def test_the_median_that_reframe_compares_is_of_one_point(
         for node, (small, large) in (("n1", first), ("n2", second))
         for sample in on_node(name, unit, [(SMALL, [small]), (LARGE, [large])], node=node)
     ]
-    compared = contract.compared(here.site, "RandomIo", metric, "acceptance", found)
+    compared = missing.compared(here.site, "RandomIo", metric, "acceptance", found)
     of_nodes = {shown: (value, own) for shown, value, own, _ in compared}
     assert of_nodes[f"{metric}_median"] == (middle, unit)
 
@@ -332,7 +332,7 @@ def test_where_nothing_is_promised_reframe_shows_what_the_check_shows(tmp_path, 
 
     def lines(more):
         site = Here(tmp_path / more[:2], monkeypatch, "RandomIo.read", more).site
-        return contract.compared(site, "RandomIo", "read", "acceptance", found, is_large)
+        return missing.compared(site, "RandomIo", "read", "acceptance", found, is_large)
 
     assert [line[:2] for line in lines(REPORTED)] == [("read", 822.31)]
     [(_, value, unit, reference)] = lines("at_least: 50 MB/s, nodes: [compute]")

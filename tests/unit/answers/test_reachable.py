@@ -6,11 +6,11 @@ import pytest
 import shipped
 from rows import rows
 
-from siteproof.answers import reachable, required
+from siteproof.answers import expected, reachable
 from siteproof.answers.reachable import Sweeps, _number
 from siteproof.record.samples import Header
 from siteproof.sites import Criterion, Expected
-from siteproof.verdict.members import asked
+from siteproof.verdict.others import asked
 from siteproof.wording.findings import sentence
 
 KNOB = "knob.lnet.credits"
@@ -158,14 +158,14 @@ def at_least(number):
 )
 def test_one_value_is_chosen_that_all_criteria_can_be_answered_with(rules, duration):
     site = site_with(*({"duration": rule} for rule in rules))
-    assert required.one(site, job(), "duration", "15") == duration
-    assert required.one(site, job("maintenance"), "duration", "5") == "5"
-    assert required.one(site, job(link="psc-tacc"), "duration", "15") == "15"
+    assert expected.one(site, job(), "duration", "15") == duration
+    assert expected.one(site, job("maintenance"), "duration", "5") == "5"
+    assert expected.one(site, job(link="psc-tacc"), "duration", "15") == "15"
 
 
 def test_where_criteria_contradict_each_other_the_first_is_answered_and_lint_names_the_other():
     site = site_with({"duration": Expected(exact="60")}, {"duration": Expected(exact="300")})
-    assert required.one(site, job(), "duration", "15") == "60"
+    assert expected.one(site, job(), "duration", "15") == "60"
     assert lacks(site, "C0") == ""
     assert lacks(site, "C1") == "measured with duration 60; 300 is required"
 
@@ -173,27 +173,27 @@ def test_where_criteria_contradict_each_other_the_first_is_answered_and_lint_nam
 def test_of_what_a_run_measures_several_each_value_is_added_once():
     rules = ("4", "8", "8", "1")
     site = site_with(*({"streams": Expected(exact=text)} for text in rules))
-    assert required.each(site, job(), "streams", ["1", "4"]) == ["1", "4", "8"]
-    assert required.each(site, job("quick"), "streams", ["1"]) == ["1"]
+    assert expected.each(site, job(), "streams", ["1", "4"]) == ["1", "4", "8"]
+    assert expected.each(site, job("quick"), "streams", ["1"]) == ["1"]
 
 
 @pytest.mark.parametrize("mode", ["quick", "maintenance", "acceptance"])
 def test_a_criterion_sets_the_modes_that_it_names_and_acceptance_without_any(mode):
     named = {"mode": Expected(one_of=["quick", "maintenance"]), "duration": at_least("300")}
-    assert required.one(site_with(named), job(mode), "duration", "5") == (
+    assert expected.one(site_with(named), job(mode), "duration", "5") == (
         "5" if mode == "acceptance" else "300"
     )
     unnamed = site_with({"duration": at_least("300")})
-    assert required.one(unnamed, job(mode), "duration", "5") == (
+    assert expected.one(unnamed, job(mode), "duration", "5") == (
         "300" if mode == "acceptance" else "5"
     )
 
 
 def test_trials_are_made_in_every_mode_that_may_answer():
     site = site_with({}, trials=10)
-    assert required.one(site, job("maintenance"), "trials", "1") == "10"
-    assert required.one(site, job("acceptance"), "trials", "1") == "10"
-    assert required.one(site, job("quick"), "trials", "1") == "1"
+    assert expected.one(site, job("maintenance"), "trials", "1") == "10"
+    assert expected.one(site, job("acceptance"), "trials", "1") == "10"
+    assert expected.one(site, job("quick"), "trials", "1") == "1"
 
 
 # ---- points
@@ -201,7 +201,7 @@ def test_trials_are_made_in_every_mode_that_may_answer():
 
 def points(name, check, file_system, mode="acceptance"):
     where = {"file_system": file_system}
-    return required.points(
+    return expected.points(
         shipped.site(name), Header("", "", "", "", check, "", "", mode, conditions=where)
     )
 

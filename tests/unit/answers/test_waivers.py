@@ -13,11 +13,10 @@ from test_agreement import samples as three
 
 from siteproof.answers.criterion import judge
 from siteproof.answers.expected import waived
-from siteproof.checks import contract
+from siteproof.checks import missing
 from siteproof.record import samples
-from siteproof.record.finding import Kind
+from siteproof.record.finding import WRONG, Kind, Verdict
 from siteproof.record.samples import Header, Sample
-from siteproof.record.severity import WRONG, Verdict
 from siteproof.sites import Baseline, Criterion, Hardware, Waiver, load, manual
 from siteproof.sites.site import examine
 from siteproof.wording.verdicts import why
@@ -291,7 +290,7 @@ def test_the_verdict_honours_a_waiver_until_it_expires(world):
 def lines_of(described, values, mode="acceptance"):
     """The lines that ReFrame gets of n1, n2 and n3, by name."""
     measured = three(list(map(Decimal, values)), "GB/s")
-    found = contract.compared(described, "Check", "figure", mode, measured)
+    found = missing.compared(described, "Check", "figure", mode, measured)
     return {name: (value, bound) for name, value, _, bound in found}
 
 
@@ -300,7 +299,7 @@ def test_a_node_has_a_name_of_its_own_in_reframes_database_where_it_has_one_valu
     measured = three([Decimal(20), Decimal(10), Decimal(30)], "GB/s")
 
     def each(samples):
-        found = contract.of_each_node(described, "Check", "figure", samples)
+        found = missing.of_each_node(described, "Check", "figure", samples)
         return {name: value for name, value, *_ in found}
 
     assert each(measured) == {"figure@n1": 20, "figure@n2": 10, "figure@n3": 30}
@@ -324,7 +323,7 @@ def test_reframe_compares_the_worst_node_that_is_not_waived():
 def test_where_no_node_decides_reframe_has_a_figure_and_no_bound():
     described = site({"C": criterion(at_least="15 GB/s")}, "GB/s")
     described.waivers["W"] = waiver(nodes="n[1-3]", expires="2999-01-01")
-    assert lines_of(described, (10, 14)) == {"figure": (10.0, contract.UNBOUNDED)}
+    assert lines_of(described, (10, 14)) == {"figure": (10.0, missing.UNBOUNDED)}
     assert lines_of(described, (10, 20)) == {"figure": (20.0, (15.0, 0.0, None))}
 
 

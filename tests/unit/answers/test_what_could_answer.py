@@ -5,9 +5,9 @@ from decimal import Decimal
 
 from clone import TOP
 
-from siteproof.answers import attempts, checks_tried, expected, required
+from siteproof.answers import attempts, expected
 from siteproof.record.finding import Finding, Kind
-from siteproof.record.point import KNOB, OWN
+from siteproof.record.manifest import KNOB, OWN
 from siteproof.record.samples import (
     EMULATED,
     PUBLISHED,
@@ -83,9 +83,9 @@ def test_a_knob_that_was_turned_answers_only_a_criterion_on_it():
 def test_what_others_published_is_no_attempt():
     why = attempts.refusal(criterion(), value(header(), own_conditions={PUBLISHED: "a paper"}))
     assert (why.kind, why["source"], why["keeps"]) == (Kind.PUBLISHED, "a paper", "unknown")
-    assert checks_tried._is_no_check(header(mode=PUBLISHED))
-    assert checks_tried._is_no_check(header(conditions={SWEEP: "1"}))
-    assert not checks_tried._is_no_check(header())
+    assert attempts._is_no_check(header(mode=PUBLISHED))
+    assert attempts._is_no_check(header(conditions={SWEEP: "1"}))
+    assert not attempts._is_no_check(header())
 
 
 # ---- of which unit, and what takes nothing back
@@ -143,7 +143,7 @@ def test_a_derived_criterion_has_inputs_of_both_sides_each_under_its_own_conditi
     derived = next(
         c for c in site.criteria.values() if c.against and site.catalogue[c.metric].derived_from
     )
-    found = required.answering(site, derived)
+    found = expected.answering(site, derived)
     sources = site.catalogue[derived.metric].derived_from
     assert [one.metric for one in found] == [name for name in sources for _ in "ab"]
     own, other = found[:2]
@@ -165,7 +165,7 @@ def test_the_catalogue_says_what_an_input_belongs_to_whichever_check_it_is_of():
     site = load("thishost")
     own = site.catalogue["Stream.triad"].model_copy(update={"of_system": True})
     site = replace(site, catalogue={**site.catalogue, "Stream.triad": own})
-    chosen = required.select(site, criterion(), "Stream.triad")
+    chosen = expected.select(site, criterion(), "Stream.triad")
     assert (chosen.subject, chosen.scope) == ("system", "system")
     every = site.catalogue.items()
     assert {name.partition(".")[0] for name, one in every if one.of_system} >= {"Ior", "Workload"}
@@ -175,13 +175,13 @@ def test_evidence_answers_for_itself_and_a_measured_metric_is_its_own_input(monk
     monkeypatch.setenv("SITEPROOF_SITES", str(TOP / "site-config"))
     site = load("extenci")
     by_person = next(c for c in site.criteria.values() if c.answered_by == "evidence")
-    assert required.answering(site, by_person) == []
+    assert expected.answering(site, by_person) == []
     site = load("jetstream-tacc")
     measured = next(c for c in site.criteria.values() if c.metric == "Stream.triad")
-    assert required.answering(site, measured) == [measured]
+    assert expected.answering(site, measured) == [measured]
     both = measured.like(programs=["stream", "xhpl"])
-    assert required.select(site, both, "Stream.triad").programs == ["stream"]
-    assert required.select(site, both, "Hpl.gflops").programs == ["xhpl"]
+    assert expected.select(site, both, "Stream.triad").programs == ["stream"]
+    assert expected.select(site, both, "Hpl.gflops").programs == ["xhpl"]
 
 
 def test_a_failure_says_how_it_ended_and_what_is_lost_has_no_moment():

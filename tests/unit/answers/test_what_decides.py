@@ -7,17 +7,16 @@ from fractions import Fraction
 from random_cases import sources
 from test_waivers import HEAD, NODES, WAIVED, of, sample, verdict
 
-from siteproof.answers import age, published_values
+from siteproof.answers import attempts, published_values
 from siteproof.answers import criterion as rule
 from siteproof.answers.criterion import judge, middle_trial
 from siteproof.record.clocks import Ages
-from siteproof.record.comparable_settings import Settings
-from siteproof.record.finding import Kind
+from siteproof.record.descriptions import Updates
+from siteproof.record.finding import Kind, Verdict
 from siteproof.record.samples import PUBLISHED, Header, Sample
-from siteproof.record.severity import Verdict
-from siteproof.record.updates import Updates
+from siteproof.record.series import Settings
 from siteproof.sites import Baseline, Criterion, Expected, Hardware
-from siteproof.sites.published_csv import LESS, MORE, STATED
+from siteproof.sites.site_tables import LESS, MORE, STATED
 from siteproof.units import round_to
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
@@ -87,7 +86,7 @@ def test_the_age_is_that_of_the_oldest_answer():
     found = [
         Sample(h, n, "Stream.triad", Decimal(70), "GB/s") for h, n in ((old, "n1"), (new, "n2"))
     ]
-    result = judge("C", criterion(), found, NODES, fresh=age.Freshness(Ages([old, new], NOW)))
+    result = judge("C", criterion(), found, NODES, fresh=attempts.Freshness(Ages([old, new], NOW)))
     assert result.age == NOW - datetime.fromisoformat(old.time)
 
 
@@ -163,7 +162,7 @@ def undecided(baselines, threads="32", accepted=(), **keys):
     """Whether values with these threads, after values with 64, wait for a person."""
     before, now = with_threads("s1", "64"), with_threads("s2", threads)
     settings = Settings([s.header for s in (*before, *now)], accepted)
-    fresh = age.Freshness(Ages([now[0].header], NOW), settings=settings)
+    fresh = attempts.Freshness(Ages([now[0].header], NOW), settings=settings)
     of_nodes = dict.fromkeys(NODES, baselines)
     return judge("C", criterion(**keys), now, NODES, of_nodes, fresh=fresh).verdict
 
@@ -204,14 +203,14 @@ def test_a_span_is_in_the_largest_unit_of_which_there_are_two():
         (timedelta(seconds=30), "0 minutes"),
         (2.9 * day, "2 days"),
     ):
-        assert age.lasting(span) == text
+        assert attempts.lasting(span) == text
 
 
 def test_a_span_that_would_look_equal_to_another_is_in_a_smaller_unit():
     week, minute = timedelta(days=7), timedelta(minutes=1)
-    assert age.lasting(week + 65 * minute, week) == "169 hours"
-    assert age.lasting(week + minute, week) == "10081 minutes"
-    assert age.lasting(2 * week, week) == "14 days"
+    assert attempts.lasting(week + 65 * minute, week) == "169 hours"
+    assert attempts.lasting(week + minute, week) == "10081 minutes"
+    assert attempts.lasting(2 * week, week) == "14 days"
 
 
 # ---- what others have published
@@ -314,8 +313,8 @@ def test_a_measurement_goes_before_what_is_published():
 
 def test_what_is_published_has_no_age():
     for one in (stated("70"), Sample(HEAD, "n1", "Stream.triad", own_conditions=PAPER)):
-        assert age.published(one)
-    assert not age.published(sample("n1", "70"))
+        assert attempts.published(one)
+    assert not attempts.published(sample("n1", "70"))
 
 
 # ---- rounding
@@ -369,7 +368,9 @@ def test_a_value_alone_is_judged_as_by_the_whole_rule_and_by_its_rounding(monkey
                 found.append(Sample(job, node, "Stream.triad", value, "GB/s", **keys))
         units = {f"n{number}": chance.choice(facts) for number in range(1, 10)}
         typical = {"n1": [usual(at_least="68 GB/s")], "n2": [usual(at_least="64 GB/s")]}
-        fresh = age.Freshness(Ages(heads, NOW), Updates(heads, tmp_path), Settings(heads, set()))
+        fresh = attempts.Freshness(
+            Ages(heads, NOW), Updates(heads, tmp_path), Settings(heads, set())
+        )
         given = "C", own, found, units, typical, {}, fresh
         result = judge(*given)
         with monkeypatch.context() as patch:

@@ -26,8 +26,7 @@ from test_overview import (
 from siteproof.availability.definitions import overall
 from siteproof.availability.overview import figures, verdict_of
 from siteproof.errors import UserError
-from siteproof.record.finding import Kind
-from siteproof.record.severity import Verdict
+from siteproof.record.finding import Kind, Verdict
 from siteproof.sites import load
 
 __all__ = ["bare", "site"]

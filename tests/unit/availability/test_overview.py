@@ -11,14 +11,19 @@ from hypothesis import strategies as st
 
 from siteproof.availability import overview
 from siteproof.availability.definitions import intersect, mtbf, overall, scheduled, seconds, union
-from siteproof.availability.down_times import REACH, doubtful, of_nodes, up_and_down
-from siteproof.availability.overview import figures, verdict_of
+from siteproof.availability.overview import (
+    REACH,
+    doubtful,
+    figures,
+    of_nodes,
+    up_and_down,
+    verdict_of,
+)
 from siteproof.errors import UserErrors
 from siteproof.nodesets import of, parse
 from siteproof.record import availability_log
 from siteproof.record.availability_log import EventRecord, ProbeResult
-from siteproof.record.finding import Kind
-from siteproof.record.severity import Verdict
+from siteproof.record.finding import Kind, Verdict
 from siteproof.sites import load
 
 H, DAY = 3600, 86_400

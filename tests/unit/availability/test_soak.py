@@ -12,11 +12,11 @@ from soaks import BEGIN, EVERY, NODES, begin, session
 from siteproof import sites
 from siteproof.answers import implausible
 from siteproof.availability import soak
-from siteproof.availability.rounds import Failure, is_soak
+from siteproof.availability.soak import Failure, is_soak
 from siteproof.errors import UserError
+from siteproof.record.finding import Verdict
 from siteproof.record.sessions import Sessions
-from siteproof.record.severity import Verdict
-from siteproof.wording import soaks as words
+from siteproof.wording import trends as words
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 OUTAGE = begin(5) + 300, begin(7)  # of n003: rounds 5 and 6

@@ -8,7 +8,7 @@ from clone import TOP
 from ClusterShell.NodeSet import NodeSet
 from rows import rows
 
-from siteproof.checks import watch
+from siteproof.checks import progress
 from siteproof.slurm.records import parse_memory
 
 SCRIPT = TOP / "siteproof/checks/on_node/account.sh"
@@ -234,8 +234,8 @@ def test_the_account_holds_what_was_before_and_after(node):
 
 
 def test_nodes_that_failed_are_not_counted_as_measured(monkeypatch):
-    monkeypatch.setattr(watch, "REPORT_EVERY", 0)
-    watcher = watch.Watcher(NodeSet("n[1-8]"), 1000)
+    monkeypatch.setattr(progress, "REPORT_EVERY", 0)
+    watcher = progress.Watcher(NodeSet("n[1-8]"), 1000)
     ends = {"n1": True, "n2": False, "n3": True}
     assert watcher.progress(ends.keys(), ends.get) == "2 of 8 nodes measured, 1 failed"
 

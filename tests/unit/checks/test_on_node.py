@@ -14,7 +14,7 @@ from left_in import left_in
 from rows import rows
 
 from siteproof.checks import job
-from siteproof.collect import ending, raw
+from siteproof.collect import cause, raw
 
 pytestmark = pytest.mark.command
 SCRIPTS = Path(job.__file__).with_name("on_node")
@@ -284,7 +284,7 @@ def test_a_program_that_hangs_or_ignores_its_end_is_ended_without_the_usual_time
     for node, said in ended:
         left = node.left()
         assert (left.number("exit"), left.stdout) == (raw.ENDED, "began\n"), (node.stage, said)
-        assert ending.timed_out(left.number("exit"), left.meta)
+        assert cause.timed_out(left.number("exit"), left.meta)
         wait_for(lambda node=node: not alive(node.mark))
     assert killed.left().stdout == "code 124\n"
 

@@ -13,7 +13,7 @@ from siteproof.answers import expected
 from siteproof.checks import selection, session, settings
 from siteproof.curves import run_findings
 from siteproof.errors import UserErrors
-from siteproof.record.updates import Updates
+from siteproof.record.descriptions import Updates
 
 SYSTEM = """\
 system: mixed

@@ -3,7 +3,7 @@
 import pytest
 
 from siteproof.checks import selection
-from siteproof.record.point import Point
+from siteproof.record.manifest import Point
 from siteproof.sites import load
 from siteproof.slurm.records import Node
 from siteproof.slurm.spelling import node_state

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from rows import rows
 
-from siteproof.checks import budget
+from siteproof.checks import options
 from siteproof.checks.progress import failures, points_done
 from siteproof.checks.settings import of_sweeps
 from siteproof.record.samples import Header, Sample
@@ -15,7 +15,7 @@ HEAD = Header("s", "here", "node", "system", "Ior", "7", "2026-11-21T12:00:00+00
 
 
 def test_the_cost_is_that_of_the_jobs_that_run():
-    told = budget.of([(1, 3600, 10, 0, 0, 9), (8, 1800, 4, 0, 30, 9), (0, 120, 0, 7, 4, 0)])
+    told = options.of([(1, 3600, 10, 0, 0, 9), (8, 1800, 4, 0, 30, 9), (0, 120, 0, 7, 4, 0)])
     assert (told.jobs, told.points, told.nodes, told.left_out) == (2, 14, 8, 7)
     assert told.node_hours == 5
     assert str(told) == (
@@ -78,8 +78,8 @@ def test_a_run_above_the_budget_of_its_mode_is_refused(capsys):
     site = SimpleNamespace(name="here", system=SimpleNamespace(budgets=budgets))
     others = [case(1000, 3600, "quick"), case(1000, 3600, unoffered=["all"])]
     others.append(case(1000, 3600, local=True))  # a service that this host uses
-    budget.refuse_above(site, [case(10, 3600), case(1, 1800), *others])
+    options.refuse_above(site, [case(10, 3600), case(1, 1800), *others])
     with pytest.raises(SystemExit) as end:
-        budget.refuse_above(site, [case(10, 3600), case(1, 1860), *others])
+        options.refuse_above(site, [case(10, 3600), case(1, 1860), *others])
     assert end.value.code == 2
     assert "may take 10.5 node-hours, the budget is 10.5" in capsys.readouterr().err

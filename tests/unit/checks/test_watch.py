@@ -6,15 +6,15 @@ import pytest
 from ClusterShell.NodeSet import NodeSet
 from rows import rows
 
-from siteproof.checks import watch
-from siteproof.checks.watch import Watcher
+from siteproof.checks import progress
+from siteproof.checks.progress import Watcher
 
 
 @pytest.fixture
 def sinfo(tmp_path, monkeypatch):
     """What sinfo prints, line by line; a query is always due."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(watch, "LOOK_EVERY", 0)
+    monkeypatch.setattr(progress, "LOOK_EVERY", 0)
 
     def says(*lines):
         program = tmp_path / "sinfo"
@@ -111,7 +111,7 @@ def test_a_step_of_the_clock_takes_no_time_from_a_job(now):
 
 def test_while_a_job_waits_each_new_reason_of_slurm_is_told_once(monkeypatch):
     for name in ("LOOK_EVERY", "PATIENCE"):
-        monkeypatch.setattr(watch, name, 0)
+        monkeypatch.setattr(progress, name, 0)
     reasons = iter(["", "PartitionDown", "PartitionDown", "Resources"])
     waiting = watcher()
     told = [waiting.waits(lambda: next(reasons)) for _ in range(4)]

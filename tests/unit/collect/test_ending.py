@@ -4,8 +4,8 @@ import pytest
 from rows import rows
 from test_stages import Job
 
-from siteproof.collect import ending
-from siteproof.record.severity import Verdict, of_status
+from siteproof.collect import cause
+from siteproof.record.finding import Verdict, of_status
 
 KILLED_BY_KERNEL = {"job_oom_kills_before": "2", "job_oom_kills_after": "3"}
 ON_NODE = {"oom_kills_before": "7", "oom_kills_after": "9"}
@@ -221,7 +221,7 @@ def test_a_hang_after_a_kill_is_a_hang_that_tells_of_the_kill(job):
 
 @rows("code", range(1, 256))
 def test_every_exit_code_has_a_status(code):
-    failed = ending.failure(code, "", "", {}, "x")
+    failed = cause.failure(code, "", "", {}, "x")
     status, why = failed.status, str(failed)
     assert status in ("killed", "generic", "timeout", "tool_missing")
     assert why

@@ -17,7 +17,7 @@ from test_hostile_stages import INSTEAD, collect, lost
 from siteproof import files
 from siteproof.collect import stages
 from siteproof.errors import UserError
-from siteproof.record import manifest, samples, set_aside
+from siteproof.record import manifest, samples, sessions
 from siteproof.record.samples import Header, Sample
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="NOT TESTED: only root gives files away")
@@ -120,7 +120,7 @@ def test_a_manifest_that_is_no_json_of_ours_is_set_aside(tmp_path, text):
     made = of_nodes(tmp_path, copy=False)
     (made.stage / manifest.NAME).write_text(text)
     assert "not a valid manifest" in str(lost(made))
-    [told] = set_aside.of_system(made.perflogs, "any")
+    [told] = sessions.of_system(made.perflogs, "any")
     assert told.stage.endswith("Stream")
 
 
@@ -138,8 +138,8 @@ def test_a_manifest_that_differs_from_its_copy_is_set_aside(tmp_path, changed):
     made = of_nodes(tmp_path)
     rewrite(made, **changed)
     assert "differs from its copy" in str(lost(made))
-    assert [one.system for one in set_aside.of_system(made.perflogs, "here")] == ["here"]
-    assert set_aside.of_system(made.perflogs, "there") == []
+    assert [one.system for one in sessions.of_system(made.perflogs, "here")] == ["here"]
+    assert sessions.of_system(made.perflogs, "there") == []
     assert list(samples.files(made.perflogs, "here")) == []
     (made.stage / manifest.NAME).unlink()
     made.job.save(made.stage, made.stages)
@@ -157,10 +157,10 @@ def test_a_node_cannot_call_its_results_collected(made):
 def test_a_stage_directory_that_is_gone_is_named(made):
     made.stage.rename(made.stages.parent / "away")
     assert "is missing" in str(lost(made))
-    assert set_aside.of_system(made.perflogs, "here")
+    assert sessions.of_system(made.perflogs, "here")
     (made.stages.parent / "away").rename(made.stage)
     assert lost(made) == 6
-    assert set_aside.of_system(made.perflogs, "here") == []
+    assert sessions.of_system(made.perflogs, "here") == []
 
 
 def test_a_session_that_is_killed_between_copy_and_manifest_is_collected(made, monkeypatch):
@@ -319,11 +319,11 @@ def test_a_broken_stage_is_noted_until_it_is_collected_and_stops_no_other(made, 
         found = dict(stages.collect_lost(made.stages, made.perflogs))
         assert isinstance(found[made.stage], UserError)
     assert found.get(other.stage, 6) == 6
-    [told] = set_aside.of_system(made.perflogs, "here")
+    [told] = sessions.of_system(made.perflogs, "here")
     assert "Stream: the manifest differs" in str(told)
     made.job.save(made.stage, made.stages)
     assert lost(made) == 6
-    assert set_aside.of_system(made.perflogs, "here") == []
+    assert sessions.of_system(made.perflogs, "here") == []
 
 
 def test_a_stage_is_set_aside_whatever_collecting_it_raises(made, tmp_path, monkeypatch):
@@ -339,14 +339,14 @@ def test_a_stage_is_set_aside_whatever_collecting_it_raises(made, tmp_path, monk
     found = dict(stages.collect_lost(made.stages, made.perflogs))
     assert found[other.stage] == 6
     assert "KeyError" in str(found[made.stage])
-    assert len(set_aside.of_system(made.perflogs, "here")) == 1
+    assert len(sessions.of_system(made.perflogs, "here")) == 1
 
 
 def test_what_is_discarded_is_told_no_more_and_deleted_nowhere(made):
     rewrite(made, mode="quick")
     lost(made)
-    set_aside.discard(made.perflogs, made.stage, "anna", "of no use")
-    assert set_aside.of_system(made.perflogs, "here") == []
+    sessions.discard(made.perflogs, made.stage, "anna", "of no use")
+    assert sessions.of_system(made.perflogs, "here") == []
     assert list(stages.collect_lost(made.stages, made.perflogs)) == []
     assert (made.stage / "raw/n1/stdout").exists()
     [note] = (made.perflogs / ".set-aside").iterdir()
@@ -361,23 +361,23 @@ def test_a_note_that_cannot_be_read_is_told_as_such(tmp_path, text):
     lost(made)
     [note] = (made.perflogs / ".set-aside").iterdir()
     note.write_text(text)
-    assert "cannot be read" in str(set_aside.of_system(made.perflogs, "here")[0])
+    assert "cannot be read" in str(sessions.of_system(made.perflogs, "here")[0])
     assert isinstance(lost(made), UserError)
 
 
 def test_too_many_notes_of_broken_stages_are_reported(made, monkeypatch):
     rewrite(made, mode="quick")
     lost(made)
-    monkeypatch.setattr(set_aside, "MAX_FILES", 0)
-    [told] = set_aside.of_system(made.perflogs, "here")
+    monkeypatch.setattr(sessions, "MAX_FILES", 0)
+    [told] = sessions.of_system(made.perflogs, "here")
     assert "too many files" in str(told)
     assert isinstance(lost(made), UserError)
 
 
 def test_a_note_has_no_control_characters(made):
     error = UserError("x", "a\x1b[2Jb")
-    set_aside.note(made.perflogs, made.stage, error)
-    assert str(set_aside.of_system(made.perflogs, "any")[0]).isprintable()
+    sessions.note(made.perflogs, made.stage, error)
+    assert str(sessions.of_system(made.perflogs, "any")[0]).isprintable()
 
 
 # ---- commands

@@ -9,11 +9,10 @@ from clone import OUTPUTS, wait_for
 from left_in import left_in
 from rows import rows
 
-from siteproof.collect import origin, stages
+from siteproof.collect import raw, stages
 from siteproof.collect.pair_turns import name, server_of
 from siteproof.errors import UserError
-from siteproof.record.manifest import Manifest, Origin
-from siteproof.record.point import Point, folder_of
+from siteproof.record.manifest import Manifest, Origin, Point, folder_of
 from siteproof.slurm import client, munge
 
 LIKWID = (OUTPUTS / "likwid/5.2.2-copy_and_stream.txt").read_text()
@@ -38,7 +37,7 @@ def munged(monkeypatch):
     """A munge that reads STATUS|HOST|UID|WORDS, and no Slurm."""
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(munge, "read", read)
-    for cached in (client.settings, munge.socket, munge.own, origin._addresses, origin._nodes):
+    for cached in (client.settings, munge.socket, munge.own, raw._addresses, raw._nodes):
         cached.cache_clear()
 
 

@@ -9,7 +9,7 @@ from stages_made import of_nodes, of_pairs, of_sweep
 
 from siteproof.collect import stages
 from siteproof.errors import UserError
-from siteproof.record import set_aside
+from siteproof.record import sessions
 
 MOMENTARY = [errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR, errno.ENOMEM, errno.EMFILE]
 CALLS = ["read", "fstat", "open", "lstat", "scandir"]
@@ -72,10 +72,10 @@ def test_a_stage_that_cannot_be_read_now_waits_and_the_next_collection_brings_it
     told = dict(stages.collect_lost(made.stages, made.perflogs))[made.stage]
     assert isinstance(told, UserError) and os.strerror(error) in told.message
     assert not list(made.perflogs.glob("*/*/*.jsonl")), "no node is written down as failed"
-    assert len(list(set_aside.below(made.perflogs, made.stages))) == 1, "verdicts name it"
+    assert len(list(sessions.below(made.perflogs, made.stages))) == 1, "verdicts name it"
     failing.left = 0
     assert dict(stages.collect_lost(made.stages, made.perflogs))[made.stage] > 0
-    assert not set_aside.below(made.perflogs, made.stages)
+    assert not sessions.below(made.perflogs, made.stages)
 
 
 def test_the_session_itself_leaves_such_a_stage_to_the_next_collection(tmp_path, monkeypatch):

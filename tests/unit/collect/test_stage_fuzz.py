@@ -11,7 +11,7 @@ from stages_made import KINDS, SECRET, damage
 
 from siteproof.collect import outcome, stages
 from siteproof.errors import UserError
-from siteproof.record import descriptions, samples, set_aside
+from siteproof.record import descriptions, samples, sessions
 
 QUICK, BATCHES = 120, 2
 MANY, MANY_BATCHES = 10_000, 10
@@ -42,7 +42,7 @@ def case(folder, seed):
         assert not copy, how  # what the session has noted is never lost
         return "gone"
     if isinstance(found[made.stage], UserError):
-        told = [str(one) for one in set_aside.of_system(made.perflogs, "here")]
+        told = [str(one) for one in sessions.of_system(made.perflogs, "here")]
         assert any(made.stage.name in one for one in told), how
         return "set aside"
     try:

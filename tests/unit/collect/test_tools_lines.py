@@ -8,7 +8,7 @@ import pytest
 from clone import OUTPUTS
 from rows import rows
 
-from siteproof.checks import contract
+from siteproof.checks import missing
 from siteproof.collect import outcome
 from siteproof.collect.raw import Execution, Raw
 from siteproof.parsers import Reading
@@ -94,5 +94,5 @@ def test_the_bounds_of_a_job_are_the_tightest_of_the_criteria_on_its_role():
         roles_of=lambda one: one.nodes or ["cpu", "gpu"],
         hardware_of=lambda role: None,
     )
-    assert contract.bounds(site, "Stream", "cpu") == {"triad": (pytest.approx(145e6), 1e9)}
-    assert contract.bounds(site, "Hpl", "cpu") == {}
+    assert missing.bounds(site, "Stream", "cpu") == {"triad": (pytest.approx(145e6), 1e9)}
+    assert missing.bounds(site, "Hpl", "cpu") == {}

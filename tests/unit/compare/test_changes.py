@@ -7,7 +7,7 @@ import pytest
 import reasons
 
 from siteproof.checks import session
-from siteproof.compare import changes
+from siteproof.compare import comparison
 
 
 def around(before, after):
@@ -19,18 +19,18 @@ def around(before, after):
 
 
 def test_each_word_of_the_provenance_is_compared(tmp_path):
-    for key in changes.PROVENANCE:
+    for key in comparison.PROVENANCE:
         sides = around({key: "1"}, {key: "2"})
-        assert reasons.changes(changes.between(*sides, tmp_path)) == [(key, "1", "2", "")]
+        assert reasons.changes(comparison.between(*sides, tmp_path)) == [(key, "1", "2", "")]
 
 
 def test_what_was_not_recorded_before_is_told_as_unknown(tmp_path):
-    found = changes.between(*around({}, {"slurm": "23.11.4"}), tmp_path)
+    found = comparison.between(*around({}, {"slurm": "23.11.4"}), tmp_path)
     assert reasons.changes(found) == [("slurm", "unknown", "23.11.4", "")]
 
 
 def test_who_ran_it_is_no_change_of_the_machine(tmp_path):
-    assert changes.between(*around({"user": "a"}, {"user": "b"}), tmp_path) == []
+    assert comparison.between(*around({"user": "a"}, {"user": "b"}), tmp_path) == []
 
 
 def test_a_failure_that_a_node_has_recorded_is_no_change_of_the_machine(tmp_path):
@@ -39,7 +39,7 @@ def test_a_failure_that_a_node_has_recorded_is_no_change_of_the_machine(tmp_path
     sound = fleets.Sample(
         fleets.header(2, "NodeHealth"), "n001", "NodeHealth.findings", Decimal(0), "count"
     )
-    assert changes.between([failed], [sound], tmp_path) == []
+    assert comparison.between([failed], [sound], tmp_path) == []
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from siteproof import sites
 from siteproof.analysis import before_after as rules
 from siteproof.analysis.before_after import Effect
 from siteproof.compare import comparison
-from siteproof.compare.published import imported
+from siteproof.compare.published import results
 from siteproof.record import descriptions, series
 from siteproof.record.samples import Sample
 from siteproof.record.sessions import Sessions
-from siteproof.wording.amounts import change
+from siteproof.wording.findings import change
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def of_published(name, monkeypatch, tmp_path, *campaigns):
     monkeypatch.delenv("SITEPROOF_SITES", raising=False)
     site, perflogs = sites.load(name), tmp_path / "perflogs"
     path = site.folder / "published.csv"
-    imported.keep(path, imported.read(path).values(), perflogs)
+    results.keep(path, results.read_published(path).values(), perflogs)
     everything = Sessions(perflogs, name).of(lambda _: True)
     sides = ([s for s in everything if s.header.campaign == c] for c in campaigns)
     return comparison.compare(site, *sides, perflogs)

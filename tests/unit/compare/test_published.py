@@ -10,13 +10,13 @@ from last_lines import answer_lines
 
 from siteproof import sites
 from siteproof.answers.criterion import Verdict
-from siteproof.compare.published import imported, results
+from siteproof.compare.published import results
 from siteproof.compare.published.results import Answer
 from siteproof.nodes import states
 from siteproof.record import samples
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
-from siteproof.sites import published_csv
+from siteproof.sites import site_tables
 from siteproof.verdict.judgement import judge_samples
 
 SEEDS = ("jetstream-iu", "jetstream-tacc", "sc11-wan", "magellan", "extenci", "nebula-sriov")
@@ -32,7 +32,7 @@ def seed(tmp_path_factory):
         for name in SEEDS:
             site = sites.load(name)
             path = site.folder / "published.csv"
-            imported.keep(path, imported.read(path, name).values(), folder)
+            results.keep(path, results.read_published(path, name).values(), folder)
             held[name] = site, results.read(folder, name)
     return held.__getitem__
 
@@ -285,14 +285,14 @@ def test_published_for_programs_has_one_header_and_says_where_nothing_is_judged(
 def test_a_bound_and_a_range_stay_what_they_are():
     for text, told in (
         ("113.1", [("113.1", "")]),
-        (">166", [("166", published_csv.MORE)]),
-        ("166<", [("166", published_csv.MORE)]),
-        ("<25", [("25", published_csv.LESS)]),
-        ("~60", [("60", published_csv.ABOUT)]),
-        ("15-20", [("15", published_csv.LOW), ("20", published_csv.HIGH)]),
+        (">166", [("166", site_tables.MORE)]),
+        ("166<", [("166", site_tables.MORE)]),
+        ("<25", [("25", site_tables.LESS)]),
+        ("~60", [("60", site_tables.ABOUT)]),
+        ("15-20", [("15", site_tables.LOW), ("20", site_tables.HIGH)]),
         ("-5", [("-5", "")]),
     ):
-        assert published_csv.parts(text) == told, text
+        assert site_tables.parts(text) == told, text
 
 
 def test_every_file_of_a_seed_imports_and_reads_back(seed):

@@ -7,10 +7,10 @@ from itertools import cycle
 import pytest
 
 from siteproof import sites, units
-from siteproof.compare.published import imported, results
+from siteproof.compare.published import results
 from siteproof.record import samples
 from siteproof.report import html, material
-from siteproof.report.assemble import build
+from siteproof.report.summary.begin import assemble
 
 SEEDS = ("jetstream-tacc", "sc11-wan", "magellan", "extenci", "nebula-sriov")
 FACTORS = {"all": (0,), "every other": (0, 1), "the others": (1, 0), "signs": (-1, 0, 1)}
@@ -33,7 +33,7 @@ def stated(tmp_path_factory):
         folder, held = tmp_path_factory.mktemp("perflogs"), {}
         for name in SEEDS:
             path = sites.folder() / name / "published.csv"
-            imported.keep(path, imported.read(path, name).values(), folder)
+            results.keep(path, results.read_published(path, name).values(), folder)
             held[name] = sites.load(name), results.read(folder, name)
         return held
 
@@ -62,7 +62,7 @@ def test_a_page_of_zeros_is_a_page(stated, name, tmp_path, monkeypatch):
         )
     held = material.gather(name)
     try:
-        page = html.page(build(held), held.now)
+        page = html.page(assemble(held), held.now)
     finally:
         held.close()
     assert not re.findall(r"\bnan\b", page)

@@ -6,9 +6,9 @@ from rows import rows
 from sweeps_made import of
 
 from siteproof import sites
-from siteproof.curves import run_findings, sweep_reasons, sweep_runs
+from siteproof.curves import run_findings, sweep_runs
 from siteproof.record.finding import Kind
-from siteproof.report import sweep_figures
+from siteproof.report.chapters import sweeps
 
 MIB_OF_10_GBPS = 10e9 / 8 / 2**20
 FAST = {"Ior.write": lambda tasks, per_node: 3450.0 * tasks}  # MiB/s: 289 % of 10 Gb/s
@@ -52,7 +52,7 @@ SERVERS = round(2 * 4 * MIB_OF_10_GBPS)
 def test_a_disk_that_all_nodes_of_one_machine_see_is_bound_by_no_network(measured, kind):
     report = measured(kind)
     assert bounds(report) == []
-    assert Kind.ABOVE_BOUND not in {why.kind for why in sweep_reasons.of_curves(report)}
+    assert Kind.ABOVE_BOUND not in {why.kind for why in run_findings.of_curves(report)}
 
 
 @rows("kind", ["nfs", "nfs4", "lustre", "ceph", "fuse.ceph", "gpfs", "beegfs"])
@@ -94,14 +94,14 @@ def test_a_value_above_a_bound_is_named_where_it_exceeds_it_most(measured):
     report = measured(
         "nfs", {"Ior.write": lambda tasks, _: 6891.0 if tasks == 1 else 2000.0 * tasks}
     )
-    [above] = [why for why in sweep_reasons.of_curves(report) if why.kind is Kind.ABOVE_BOUND]
+    [above] = [why for why in run_findings.of_curves(report) if why.kind is Kind.ABOVE_BOUND]
     assert (above.get("at"), above.get("part")) == ("1", "clients")
     assert above.get("share") == pytest.approx(2.89, abs=0.01)
 
 
 def test_a_figure_with_an_exceeded_bound_says_so(measured):
-    [plot] = sweep_figures.plots([("run", measured("nfs"))])
+    [plot] = sweeps.plots([("run", measured("nfs"))])
     assert plot.bound.name.startswith("exceeded bound: at the end")
     below = {"Ior.write": lambda tasks, _: 100.0 * tasks}
-    [plot] = sweep_figures.plots([("run", measured("nfs", below))])
+    [plot] = sweeps.plots([("run", measured("nfs", below))])
     assert plot.bound.name.startswith("bound: at the end")

@@ -14,7 +14,7 @@ from rows import rows
 
 from siteproof.cli.export import ANSWERS, schema_of
 from siteproof.export import documents
-from siteproof.export.answer_model import FORMAT, dumps, plain
+from siteproof.export.documents import FORMAT, dumps, plain
 from siteproof.record.finding import Finding, Kind, note
 
 

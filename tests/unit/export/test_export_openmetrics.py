@@ -14,7 +14,7 @@ from siteproof import units
 from siteproof.export import openmetrics
 from siteproof.export.openmetrics import Families
 from siteproof.nodes.states import State
-from siteproof.record.severity import Verdict
+from siteproof.record.finding import Verdict
 from siteproof.sites import catalogue
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"

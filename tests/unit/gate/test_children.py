@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from clone import wait_for
 
-from siteproof.gate import children
+from siteproof.gate import commands
 
 # Starts a program that notes how it ends, as the gate starts ReFrame.
 PARENT = """
 import sys
-from siteproof.gate import children
+from siteproof.gate import commands as children
 with children.noted() as received:
     try:
         children.run(["sh", "-c", sys.argv[1]], received)
@@ -39,7 +39,7 @@ def test_a_signal_ends_the_child_first(tmp_path, number, last):
 
 
 def test_a_child_that_does_not_end_is_killed_with_all_that_it_started(tmp_path, monkeypatch):
-    monkeypatch.setattr(children, "GRACE", 0.2)
+    monkeypatch.setattr(commands, "GRACE", 0.2)
     file = tmp_path / "pid"
     script = f"trap '' TERM; sleep 600 & echo $! >{file}; while :; do sleep .05; done"
 
@@ -47,8 +47,8 @@ def test_a_child_that_does_not_end_is_killed_with_all_that_it_started(tmp_path, 
         if file.exists() and file.read_text():
             raise BrokenPipeError
 
-    with children.noted() as received, pytest.raises(BrokenPipeError):
-        children.run(["sh", "-c", script], received, look=terminal_lost)
+    with commands.noted() as received, pytest.raises(BrokenPipeError):
+        commands.run(["sh", "-c", script], received, look=terminal_lost)
     pid = int(file.read_text())
     wait_for(lambda: not running(pid))
 
@@ -64,7 +64,7 @@ def running(pid):
 
 
 def test_after_a_signal_no_child_is_started(tmp_path):
-    with children.noted() as received, pytest.raises(children.Interrupted):
+    with commands.noted() as received, pytest.raises(commands.Interrupted):
         os.kill(os.getpid(), signal.SIGTERM)
-        children.run(["touch", str(tmp_path / "started")], received)
+        commands.run(["touch", str(tmp_path / "started")], received)
     assert not list(tmp_path.iterdir())

@@ -9,7 +9,7 @@ from test_gate import INVENTORY, QUARANTINE, cluster, decided, held, left_alone,
 
 from siteproof import nodesets
 from siteproof.errors import UserError
-from siteproof.gate import act, commands, log
+from siteproof.gate import act, commands, decision
 from siteproof.record.finding import Kind
 from siteproof.slurm.client import Cause, Failure
 from siteproof.slurm.records import Node
@@ -70,8 +70,8 @@ def test_it_looks_again_right_before_it_acts(scope, monkeypatch):
     assert left_alone(done.left_alone) == {
         "n3": (Kind.STATE_CHANGED, {"before": "idle", "after": "drain+idle: bad DIMM"}, "")
     }
-    assert [r["phase"] for r in log.read(scope.log)[:3]] == ["plan", "before", "after"]
-    assert log.read(scope.log)[2]["start"] == 5
+    assert [r["phase"] for r in decision.read(scope.log)[:3]] == ["plan", "before", "after"]
+    assert decision.read(scope.log)[2]["start"] == 5
 
 
 def test_after_an_error_nothing_more_is_done_and_the_log_has_it(scope, monkeypatch):
@@ -80,7 +80,7 @@ def test_after_an_error_nothing_more_is_done_and_the_log_has_it(scope, monkeypat
     done = quarantine(scope, monkeypatch, fake, cluster())
     assert (fake.ran, done.commands) == ([("create", "reservation")], [])
     assert "Duplicate reservation name" in done.errors[0]
-    assert log.read(scope.log)[-1]["error"] == "Duplicate reservation name"
+    assert decision.read(scope.log)[-1]["error"] == "Duplicate reservation name"
 
 
 NO_ANSWER = Failure(Cause.NO_ANSWER)
@@ -92,7 +92,7 @@ def test_a_create_without_an_answer_is_looked_up_and_adopted(scope, monkeypatch)
     fake.errors["create"] = NO_ANSWER
     done = quarantine(scope, monkeypatch, fake, cluster())
     assert (done.errors, done.commands[0].what) == ([], "create")
-    assert log.read(scope.log)[2]["start"] == 5
+    assert decision.read(scope.log)[2]["start"] == 5
     assert act.ours(scope, cluster(held("n3", "n6")), "compute")
 
 
@@ -110,7 +110,7 @@ def test_a_create_that_nobody_could_look_up_is_found_the_next_time(scope, monkey
     fake.errors["create"] = NO_ANSWER
     done = quarantine(scope, monkeypatch, fake, cluster())
     assert (len(done.errors), done.commands) == (1, [])
-    last = log.read(scope.log)[-1]
+    last = decision.read(scope.log)[-1]
     assert last["perhaps"] == 1
     for nodes, start, ours in (
         (("n3", "n6"), last["unix"] + 30, True),
@@ -130,7 +130,7 @@ def test_a_command_without_an_answer_and_without_effect_is_an_error(scope, monke
     fake.errors["create"] = NO_ANSWER
     done = quarantine(scope, monkeypatch, fake, cluster())
     assert (len(done.errors), done.commands) == (1, [])
-    assert log.read(scope.log)[-1]["perhaps"] == 1  # slurmctld may still do it
+    assert decision.read(scope.log)[-1]["perhaps"] == 1  # slurmctld may still do it
 
 
 def test_a_reservation_that_is_not_as_asked_for_is_an_error(scope, monkeypatch):
@@ -189,7 +189,7 @@ OURS = [
 
 def test_the_log_knows_whose_a_reservation_is():
     found = held("n1", "n2", name="r", start=102)
-    wrong = [records for records, ours in OURS if log.made_by_us(records, found) is not ours]
+    wrong = [records for records, ours in OURS if decision.made_by_us(records, found) is not ours]
     assert not wrong, wrong
 
 
@@ -202,57 +202,57 @@ def test_the_log_knows_which_nodes_the_gate_put_in():
         entry(added=3),
         entry(added="n["),
     ]
-    assert log.put_in(records, "r") == {"n1": 100, "n2": 100, "n5": 100}
+    assert decision.put_in(records, "r") == {"n1": 100, "n2": 100, "n5": 100}
 
 
 def test_the_log_is_appended_to_and_a_broken_line_costs_only_itself(tmp_path):
-    path = tmp_path / "new" / log.NAME
-    with log.held(path) as journal:
+    path = tmp_path / "new" / decision.NAME
+    with decision.held(path) as journal:
         journal({"one": "\x1b\n"})
     with path.open("a") as file:
         file.write('{"half')
-    with log.held(path) as journal:
+    with decision.held(path) as journal:
         journal({"two": 2})
-    assert log.read(path) == [{"one": "\x1b\n"}, {"two": 2}]
+    assert decision.read(path) == [{"one": "\x1b\n"}, {"two": 2}]
     assert "\x1b" not in path.read_text()
 
 
 def test_two_gates_never_act_at_a_time(tmp_path):
-    path = tmp_path / log.NAME
-    with log.held(path), pytest.raises(UserError, match="is running"), log.held(path):
+    path = tmp_path / decision.NAME
+    with decision.held(path), pytest.raises(UserError, match="is running"), decision.held(path):
         pass
 
 
 @pytest.mark.parametrize("text", [b"{}", b"what?\n", None])
 def test_nobody_waits_for_ever_for_a_lock(tmp_path, monkeypatch, text):
     """text: of a broken lock file; None: another gate hangs."""
-    monkeypatch.setattr(log, "LONGEST", 0.01, raising=False)
-    lock = tmp_path / log.LOCK / "000001"
-    with log.held(tmp_path / log.NAME) if text is None else nullcontext():
+    monkeypatch.setattr(decision, "LONGEST", 0.01, raising=False)
+    lock = tmp_path / decision.LOCK / "000001"
+    with decision.held(tmp_path / decision.NAME) if text is None else nullcontext():
         if text is not None:
             lock.parent.mkdir()
             lock.write_bytes(text)
-        held_too = log.held(tmp_path / log.NAME, wait=True)
+        held_too = decision.held(tmp_path / decision.NAME, wait=True)
         with pytest.raises(UserError, match=re.escape(str(lock))), held_too:
             pass
 
 
 def test_a_log_that_leads_elsewhere_is_refused(tmp_path):
-    (tmp_path / log.NAME).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match="link"), log.held(tmp_path / log.NAME) as journal:
+    (tmp_path / decision.NAME).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match="link"), decision.held(tmp_path / decision.NAME) as journal:
         journal({})
 
 
 def test_a_group_of_operators_shares_the_log(tmp_path):
     tmp_path.chmod(0o2775)
-    with log.held(tmp_path / log.NAME) as journal:
+    with decision.held(tmp_path / decision.NAME) as journal:
         journal({})
-        assert (tmp_path / log.NAME).stat().st_mode & 0o020
+        assert (tmp_path / decision.NAME).stat().st_mode & 0o020
 
 
 def test_every_record_is_one_line_of_json(tmp_path):
-    with log.held(tmp_path / log.NAME) as journal:
+    with decision.held(tmp_path / decision.NAME) as journal:
         journal({"error": "a\nb"})
-    assert [json.loads(x) for x in (tmp_path / log.NAME).read_text().splitlines()] == [
+    assert [json.loads(x) for x in (tmp_path / decision.NAME).read_text().splitlines()] == [
         {"error": "a\nb"}
     ]

@@ -12,7 +12,7 @@ from test_gate import INVENTORY, QUARANTINE, cluster, decided, held
 from siteproof import files, nodesets
 from siteproof.cli import gate_answer
 from siteproof.cli.gate_answer import Options
-from siteproof.gate import act, log, service
+from siteproof.gate import act, decision, service
 from siteproof.gate.act import Scope
 from siteproof.gate.commands import QuarantineOptions
 from siteproof.gate.service import Place, Quarantine, Service
@@ -148,20 +148,20 @@ def test_a_reservation_that_somebody_else_makes_for_us_is_ours_and_tested_from_t
 ):
     running(monkeypatch, lambda _argv: DENIED)
     act.act(scope, "quarantine", act.plan_quarantine, cluster())
-    records = log.read(scope.log)
+    records = decision.read(scope.log)
     later = records[-1]["unix"] + 86400
-    assert log.made_by_us(records, held("n3", start=later))
-    assert not log.made_by_us(records, held("n4", start=later))
-    assert log.put_in(records, NAME) == {"n3": float("inf")}
+    assert decision.made_by_us(records, held("n3", start=later))
+    assert not decision.made_by_us(records, held("n4", start=later))
+    assert decision.put_in(records, NAME) == {"n3": float("inf")}
     test = {"what": "reframe", "reservation": NAME, "nodes": "n3", "unix": later + 60}
-    assert log.put_in([*records, {**test, "phase": "before"}], NAME) == {"n3": later + 60}
+    assert decision.put_in([*records, {**test, "phase": "before"}], NAME) == {"n3": later + 60}
 
 
 @pytest.mark.parametrize(("booted", "freed"), [(5, True), (20, False)])
 def test_a_node_that_booted_after_its_test_needs_another(scope, monkeypatch, booted, freed):
     made = running(monkeypatch, lambda _argv: None)
     act.act(scope, "quarantine", act.plan_quarantine, cluster())
-    now = log.read(scope.log)[-1]["unix"]
+    now = decision.read(scope.log)[-1]["unix"]
     passed = replace(scope, decision=decided(), measured={"n3": now + 10})
     seen = cluster(*made.values(), n3=Node("n3", booted=now + booted))
     plan = act.plan_release(passed, seen, {})["compute"]
@@ -200,7 +200,7 @@ def test_the_log_says_what_was_done_on_the_same_samples():
         {"samples_of": "d", "phase": "after", "error": "", "added": "n4"},
         {"samples_of": "c", "phase": "after", "error": "", "released": "n2", "added": 7},
     ]
-    assert tuple(map(str, log.done(records, "c"))) == ("n[1-2]", "n2")
+    assert tuple(map(str, decision.done(records, "c"))) == ("n[1-2]", "n2")
 
 
 def test_the_next_command_has_the_same_choice_and_no_option_twice():

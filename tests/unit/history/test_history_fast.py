@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from siteproof import history
 from siteproof.errors import UserError
-from siteproof.history import ingest, tables, views
+from siteproof.history import refresh, tables, views
 from siteproof.record import samples
 from siteproof.record.samples import Sample
 
@@ -60,7 +60,7 @@ PIECES = st.sampled_from(
 def connection():
     """A database, as it is before anything has been read."""
     with history.connect() as made:
-        ingest.prepare(made)
+        refresh.prepare(made)
         tables.clear(made)
         yield made
 
@@ -78,14 +78,14 @@ def table(connection, table, query=None):
 def read(connection, paths, is_fast):
     """What a reading of some files gives, by the way that is asked for."""
     listed = [
-        ingest.Listed(path, f"here/compute/{path.name}", turn)
+        refresh.Listed(path, f"here/compute/{path.name}", turn)
         for turn, path in enumerate(paths, start=1)
     ]
-    hold = ingest.plain_body if is_fast else (lambda data: None)
+    hold = refresh.plain_body if is_fast else (lambda data: None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ingest, "plain_body", hold)
+        patch.setattr(refresh, "plain_body", hold)
         patch.setattr(samples, "must_lie_at", lambda _path, _header: None)
-        query, refused = ingest.read(connection, listed)
+        query, refused = refresh.read(connection, listed)
     return [
         table(connection, "samples", query),
         table(connection, "runs"),
@@ -97,10 +97,10 @@ def read(connection, paths, is_fast):
 def passes(connection, path):
     """Whether the fast way takes a file."""
     try:
-        text, head = ingest.plain_body(path.read_bytes()), samples.read_header(path)
+        text, head = refresh.plain_body(path.read_bytes()), samples.read_header(path)
     except UserError:
         return False
-    return text is not None and ingest.parse(connection, {1: head}, {1: text}) != {}
+    return text is not None and refresh.parse(connection, {1: head}, {1: text}) != {}
 
 
 EDITS = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 6), PIECES), max_size=3)

@@ -12,7 +12,7 @@ import years
 
 from siteproof import history
 from siteproof.errors import UserError
-from siteproof.history import refresh, store, tables
+from siteproof.history import refresh, tables
 from siteproof.record import samples
 
 SMALL = {"nodes": 2, "metrics": ("Stream.triad", "Hpl.gflops")}
@@ -143,19 +143,19 @@ def test_a_year_of_daily_additions_leaves_few_parts_and_no_file_beside_them(perf
     opened = is_right(perflogs)
     parts = json.loads((folder / "index.json").read_text())["parts"]
     assert len(parts) <= 4
-    now = {store.file_name(p["name"], table) for p in parts for table in p["digests"]}
+    now = {tables.file_name(p["name"], table) for p in parts for table in p["digests"]}
     left = {p.name for p in opened.folder.iterdir()} - now - {"index.json"}
     assert all(time.time() - (folder / name).stat().st_mtime < 60 for name in left)  # merged now
 
 
 def test_a_store_that_is_mostly_out_of_date_is_written_again(perflogs, monkeypatch):
     monkeypatch.setattr(refresh, "WASTE", 10)
-    monkeypatch.setattr(store, "CLOSED", 1)
+    monkeypatch.setattr(tables, "CLOSED", 1)
     told_by(perflogs)
     for path in sorted(perflogs.rglob("*.jsonl"))[:10]:
         path.unlink()
     told_by(perflogs)
-    index = store.load(store.folder_of(perflogs))
+    index = tables.load(tables.folder_of(perflogs))
     assert sum(part.rows for part in index.parts) == len(truth(perflogs)[0])
     is_right(perflogs)
 
@@ -171,25 +171,25 @@ def test_nothing_of_a_merge_that_lacks_memory_is_left(perflogs, monkeypatch):
     told_by(perflogs)
     years.write(perflogs, system="there", runs=2, **SMALL)
     monkeypatch.setattr(refresh, "WASTE", -1000)  # merge
-    written = store.write
+    written = tables.write
 
     def write(connection, folder, queries):
         if "live_turns" not in queries["samples"]:
             return written(connection, folder, queries)
-        monkeypatch.setattr(store, "write", written)
+        monkeypatch.setattr(tables, "write", written)
         connection.close()  # as one with a failed statement may be
         raise duckdb.OutOfMemoryException("failed to pin")
 
-    monkeypatch.setattr(store, "write", write)
+    monkeypatch.setattr(tables, "write", write)
     is_right(perflogs)
-    assert store.write is written  # it was merged
+    assert tables.write is written  # it was merged
 
 
 def test_a_rebuild_reads_everything_and_leaves_nothing_behind(perflogs):
     told_by(perflogs)
     years.write(perflogs, system="there", runs=2, **SMALL)
     assert told_by(perflogs, rebuild=True) == 16
-    index = store.load(store.folder_of(perflogs))
+    index = tables.load(tables.folder_of(perflogs))
     assert sum(part.rows for part in index.parts) == len(truth(perflogs)[0])
     assert told_by(perflogs, systems=["there"], rebuild=True) == 4
     is_right(perflogs)
@@ -200,7 +200,7 @@ BREAKS = {
     "a cut index": lambda f: (f / "index.json").write_bytes((f / "index.json").read_bytes()[:99]),
     "an index of something else": lambda f: (f / "index.json").write_text("[]"),
     "another version": lambda f: (f / "index.json").write_text(
-        (f / "index.json").read_text().replace(store.version(), "0" * 16)
+        (f / "index.json").read_text().replace(tables.version(), "0" * 16)
     ),
     "a part is missing": lambda f: _part(f, "samples").unlink(),
     "a part is cut": lambda f: os.truncate(_part(f, "samples"), 100),
@@ -211,7 +211,7 @@ BREAKS = {
 def _part(folder, table):
     """A file that counts; those that count no more lie beside it for a while."""
     (part,) = json.loads((folder / "index.json").read_text())["parts"]
-    return folder / store.file_name(part["name"], table)
+    return folder / tables.file_name(part["name"], table)
 
 
 def _rubbish(path):
@@ -244,7 +244,7 @@ def test_a_full_disk_costs_the_store_and_no_answer(perflogs, cache, monkeypatch)
     def full(*_):
         raise OSError(28, "No space left on device", str(cache))
 
-    monkeypatch.setattr(store, "write", full)
+    monkeypatch.setattr(tables, "write", full)
     opened = is_right(perflogs)
     assert "No space left on device" in opened.notes[0]
     monkeypatch.undo()
@@ -276,7 +276,7 @@ def test_wherever_a_writer_ends_the_store_is_whole(perflogs, monkeypatch):
 
         with monkeypatch.context() as patch:
             for name in ("rename", "replace", "unlink"):
-                patch.setattr(store.Path, name, step(getattr(store.Path, name)))
+                patch.setattr(tables.Path, name, step(getattr(tables.Path, name)))
             for name in ("fsync", "utime", "unlink", "rename"):
                 patch.setattr(os, name, step(getattr(os, name)))
             try:
@@ -304,7 +304,7 @@ def _open(perflogs, cache):
 def processes():
     """Processes that start at once, because one that knows the history forks them."""
     made = multiprocessing.get_context("forkserver")
-    made.set_forkserver_preload(["siteproof.history.ingest", "test_history_store"])
+    made.set_forkserver_preload(["siteproof.history.refresh", "test_history_store"])
     return made
 
 

@@ -14,7 +14,7 @@ import years
 from clone import wait_for
 
 from siteproof import history
-from siteproof.history import Refresh, store
+from siteproof.history import Refresh, tables
 
 SMALL = {"nodes": 2, "metrics": ("Stream.triad", "Hpl.gflops")}
 TOP = Path(__file__).resolve().parents[3]
@@ -90,7 +90,7 @@ def samples_file(cache):
     """The file of the samples that counts."""
     (folder,) = cache.iterdir()
     (part,) = json.loads((folder / "index.json").read_text())["parts"]
-    return folder / store.file_name(part["name"], "samples")
+    return folder / tables.file_name(part["name"], "samples")
 
 
 @pytest.mark.deep
@@ -171,7 +171,7 @@ def test_a_host_whose_clock_is_ahead_removes_nothing_that_others_use(perflogs, c
     for path in (draft, unnamed):
         path.write_bytes(b"of a writer on another host")
     real = time.time
-    monkeypatch.setattr(time, "time", lambda: real() + 2 * store.LEFTOVER)
+    monkeypatch.setattr(time, "time", lambda: real() + 2 * tables.LEFTOVER)
     years.write(perflogs, runs=7, first=6, **SMALL)
     assert rows(perflogs) == 28
     assert draft.exists()
@@ -183,10 +183,10 @@ def test_a_host_whose_clock_is_behind_removes_leftovers(perflogs, cache, monkeyp
     (folder,) = cache.iterdir()
     draft = folder / ".a-1.runs.parquet.tmp"
     draft.write_bytes(b"of a writer that was killed")
-    old = time.time() - 2 * store.LEFTOVER
+    old = time.time() - 2 * tables.LEFTOVER
     os.utime(draft, (old, old))
     real = time.time
-    monkeypatch.setattr(time, "time", lambda: real() - 3 * store.LEFTOVER)
+    monkeypatch.setattr(time, "time", lambda: real() - 3 * tables.LEFTOVER)
     years.write(perflogs, runs=7, first=6, **SMALL)
     assert rows(perflogs) == 28
     assert not draft.exists()
@@ -204,7 +204,7 @@ def test_a_full_disk_is_named_with_its_reason(tmp_path):
         Path("/dev/full").open("wb", buffering=0) as stream,
         pytest.raises(OSError, match="No space left"),
     ):
-        store.copy(connection, "SELECT range FROM range(10000000)", stream, "FORMAT parquet")
+        tables.copy(connection, "SELECT range FROM range(10000000)", stream, "FORMAT parquet")
     connection.close()
 
 

@@ -15,7 +15,7 @@ from asked import ask
 from fleets import names, run_of
 
 from siteproof import files, history, sites
-from siteproof.history import store
+from siteproof.history import tables
 from siteproof.record import samples
 from siteproof.record.sessions import Sessions
 
@@ -207,7 +207,7 @@ def test_a_store_that_somebody_else_could_have_written_decides_nothing(here, wha
     part = next(where.glob("*.samples.parquet"))
     {
         "folder": lambda: os.chown(where, NOBODY, -1),
-        "index": lambda: os.chown(where / store.INDEX, NOBODY, -1),
+        "index": lambda: os.chown(where / tables.INDEX, NOBODY, -1),
         "part": lambda: os.chown(part, NOBODY, -1),
         "open to all": lambda: where.chmod(0o777),
     }[what]()

@@ -16,7 +16,7 @@ from siteproof.sites import machine
 from siteproof.sites.schema import yamlfile
 from siteproof.slurm import client
 from siteproof.spack import registered
-from siteproof.sweeps import knobs
+from siteproof.sweeps import keys
 
 pytestmark = pytest.mark.deep
 
@@ -176,7 +176,7 @@ def test_what_a_lost_job_left_of_knobs_is_read_once_and_named(tmp_path):
     os.mkfifo(turn / "n001.was")
     (turn / "n002.was").symlink_to("/etc/shadow")
     (turn / "<script>.was").write_text("a\tb\tc")
-    found = knobs.not_restored(tmp_path)
+    found = keys.not_restored(tmp_path)
     assert found.keys() == {"n001", "n002"}
     assert all("refused" in told and "root:" not in told for told in found.values())
 

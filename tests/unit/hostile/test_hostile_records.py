@@ -18,8 +18,8 @@ from fleets import header, names, run_of
 from siteproof import nodesets
 from siteproof.compare import accepted
 from siteproof.errors import UserError
-from siteproof.gate import log
-from siteproof.record import descriptions, samples, session_numbers
+from siteproof.gate import decision
+from siteproof.record import clocks, descriptions, samples
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
 from siteproof.slurm.records import Reservation
@@ -143,9 +143,9 @@ def test_nothing_is_written_through_a_folder_that_a_colleague_made_a_link(here, 
         assert "link" in told
     for write in (
         lambda: alerts.acknowledge(here, "here", alerts._alert(ALERT), "anna", "because"),
-        lambda: session_numbers.take(here, "here", "s0003"),
-        lambda: session_numbers.take(here, "other", "s0003"),
-        lambda: log.held(here / "other" / log.NAME).__enter__(),
+        lambda: clocks.take(here, "here", "s0003"),
+        lambda: clocks.take(here, "other", "s0003"),
+        lambda: decision.held(here / "other" / decision.NAME).__enter__(),
     ):
         with pytest.raises(UserError):
             write()
@@ -191,38 +191,38 @@ def test_a_cause_without_its_details_is_refused_or_shown(here):
 
 
 def test_no_line_of_the_gates_log_makes_the_gate_less_careful(tmp_path):
-    path = tmp_path / "here" / log.NAME
+    path = tmp_path / "here" / decision.NAME
     path.parent.mkdir()
     create = {"what": "create", "reservation": "r", "unix": 1000, "start": 1010, "added": "n[1-2]"}
     for phase in ("before", "after"):
         record = {**create, "phase": phase}
         for what, text in spoilt(record):
             path.write_text(text + "\n")
-            found = log.read(path)
-            assert not log.made_by_us(found, Reservation("r", 10**9, nodesets.parse("n[1-2]"))), (
-                what
-            )
-            assert not log.made_by_us(
+            found = decision.read(path)
+            assert not decision.made_by_us(
+                found, Reservation("r", 10**9, nodesets.parse("n[1-2]"))
+            ), what
+            assert not decision.made_by_us(
                 found, Reservation("other", 1010, nodesets.parse("n[1-2]"))
             ), what
             if not what.startswith("('added',)"):
-                assert set(log.put_in(found, "r")) <= {"n1", "n2"}, what
+                assert set(decision.put_in(found, "r")) <= {"n1", "n2"}, what
 
 
 def test_a_pipe_or_a_link_in_place_of_the_gates_log_is_one_line(tmp_path):
-    path = tmp_path / "here" / log.NAME
+    path = tmp_path / "here" / decision.NAME
     path.parent.mkdir()
     os.mkfifo(path)
     with pytest.raises(UserError, match="regular file"):
-        log.read(path)
-    with pytest.raises(UserError, match="regular file"), log.held(path) as journal:
+        decision.read(path)
+    with pytest.raises(UserError, match="regular file"), decision.held(path) as journal:
         journal({})
     path.unlink()
     (tmp_path / "victim").write_text("")
     path.symlink_to(tmp_path / "victim")
     with pytest.raises(UserError, match="link"):
-        log.read(path)
-    with pytest.raises(UserError), log.held(path) as journal:
+        decision.read(path)
+    with pytest.raises(UserError), decision.held(path) as journal:
         journal({})
     assert (tmp_path / "victim").read_text() == ""
 

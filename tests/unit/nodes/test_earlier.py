@@ -11,7 +11,7 @@ import pytest
 from fleets import broken, header, judged, run_of
 
 from siteproof.answers import implausible
-from siteproof.nodes import earlier, pair_ends, states
+from siteproof.nodes import pair_ends, speeds, states
 from siteproof.record import samples, series
 from siteproof.record.samples import Sample
 from siteproof.record.sessions import Sessions
@@ -79,15 +79,15 @@ def world(kept, tmp_path, monkeypatch):
     folder = shutil.copytree(kept[0], tmp_path / "perflogs")
 
     def past(of_store):
-        monkeypatch.setattr(earlier, "MANY_BYTES", 0 if of_store else 10**9)
+        monkeypatch.setattr(speeds, "MANY_BYTES", 0 if of_store else 10**9)
         sessions = Sessions(tmp_path / "perflogs", "here")
         now = sessions.of(lambda h: h.session == "s0040")
         table = states.lately(replace(judged(site, now), sessions=sessions))
         parts = (
             (table.where(table.peer < 0), pair_ends.alone(now)),
-            (earlier.both_ends(table), pair_ends.ends(now)),
+            (speeds.both_ends(table), pair_ends.ends(now)),
         )
-        of_both = (earlier.of_series(site, p, series.collect(site, f)) for p, f in parts)
+        of_both = (speeds.of_series(site, p, series.collect(site, f)) for p, f in parts)
         courses = ({key: earlier_values(c) for key, c in of.items()} for of in of_both)
         return *courses, sorted(map(str, sessions.left_out))
 
@@ -98,9 +98,9 @@ def world(kept, tmp_path, monkeypatch):
 
 def failures(world, site, monkeypatch, of_store):
     """Node, metric and status of what has no value in all sessions, with the runs of each."""
-    monkeypatch.setattr(earlier, "MANY_BYTES", 0 if of_store else 10**9)
+    monkeypatch.setattr(speeds, "MANY_BYTES", 0 if of_store else 10**9)
     sessions = Sessions(world.folder, "here", partial(implausible.checked, site))
-    found = earlier.failures(site, sessions, lambda _header: True)
+    found = speeds.failures(site, sessions, lambda _header: True)
     return Counter((s.node, s.metric, s.status) for s in found)
 
 
@@ -125,7 +125,7 @@ def test_the_store_and_the_files_give_the_same_past(world):
     of_store = world(of_store=True)
     assert list(world.cache.glob("*/*.parquet"))
     assert of_store == world(of_store=False)
-    assert max(map(len, values(of_store))) == earlier.RECENT
+    assert max(map(len, values(of_store))) == speeds.RECENT
     assert {key.metric for key in of_store[1]} == {"TcpBandwidth.throughput"}
     assert {dict(key.dims).get("side") for key in of_store[1]} == {"sends", "receives"}
 

@@ -14,8 +14,8 @@ from siteproof import sites
 from siteproof.answers.criterion import judge
 from siteproof.answers.expected import covered
 from siteproof.record import pair_units
+from siteproof.record.finding import Verdict
 from siteproof.record.samples import Sample
-from siteproof.record.severity import Verdict
 from siteproof.sites.promise import Waiver
 from siteproof.verdict.judgement import judge_samples
 

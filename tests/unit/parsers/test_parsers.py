@@ -17,7 +17,6 @@ from recorded import OUTPUTS, good, proofs, words
 
 from siteproof.errors import OutputError
 from siteproof.parsers import Reading, blas, host_parameters, hpl, likwid, stream, values
-from siteproof.parsers import lines as of_node
 from siteproof.parsers.iperf3 import intervals
 
 
@@ -177,7 +176,7 @@ def test_a_reading_and_a_refusal_hold_no_control_character():
 def test_no_control_character_of_a_host_comes_through(text):
     lines = f"sysctl a.b = {text}\nunreadable c {text}\nend host parameters\n"
     attempt("host_parameters", lines)
-    for key, why in of_node.unreadable(lines).items():
+    for key, why in values.unreadable(lines).items():
         assert f"{key}{why}".isprintable()
 
 

@@ -7,7 +7,7 @@ from rows import rows
 
 from siteproof.cli import group
 from siteproof.errors import UserError
-from siteproof.porting import grouping, one_node
+from siteproof.porting import grouping
 from siteproof.porting.new_site import gpus as gpus_of
 from siteproof.sites import load
 from siteproof.slurm import configured
@@ -81,12 +81,12 @@ def test_a_gres_with_too_many_digits_counts_no_gpu():
 @rows("number", ["\u00b2", "9" * 5000, "-1", "x"])
 def test_lscpu_with_a_number_that_is_none_gives_no_cores(number):
     text = f"Architecture: x86_64\nSocket(s): {number}\nCore(s) per socket: {number}\n"
-    assert one_node.read("n1", text).number("cpu.cores") == 0
+    assert grouping.read("n1", text).number("cpu.cores") == 0
 
 
 @rows("cache", ["9K x shared by ,,", "9K x shared by -", f"{'9' * 5000}K x shared by 1"])
 def test_a_cache_that_is_not_understood_is_none(cache):
-    node = one_node.OneNode("n1", {"cpu.cache.l3": cache, "cpu.threads": "4"})
+    node = grouping.OneNode("n1", {"cpu.cache.l3": cache, "cpu.threads": "4"})
     assert node.last_level_cache == ""
 
 

@@ -12,10 +12,10 @@ from queue import Queue
 import pytest
 from rows import rows
 
-from siteproof.analysis.instances import Instance, Listing, Seen
-from siteproof.probes import probing
-from siteproof.probes.probing import NotUp, look
+from siteproof import probes
+from siteproof.probes import NotUp, look
 from siteproof.services import capacity, mount, ssh
+from siteproof.services.capacity import Instance, Listing, Seen
 from siteproof.sites import Probe
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -239,7 +239,7 @@ def test_a_round_takes_no_longer_than_its_longest_limit_whatever_services_do():
         probes = {f"slow{n}": probe("http", f"http://127.0.0.1:{slow}/") for n in range(20)}
         probes["good"] = probe("http", f"http://127.0.0.1:{good}/", service="web")
         start = time.monotonic()
-        found = list(probing.run_round(probes))
+        found = list(probes.run_round(probes))
         assert time.monotonic() - start < 5
     assert {result.probe for result in found} == set(probes)
     assert (found[0].probe, found[0].ok) == ("good", True), "it is not held up by the others"
@@ -251,8 +251,8 @@ def test_a_probe_that_breaks_ends_itself_only(monkeypatch):
     def broken(_target, _seconds):
         raise MemoryError
 
-    monkeypatch.setitem(probing._KINDS, "tcp", broken)
-    found = list(probing.run_round({"a": probe("tcp", "h:1"), "b": probe("mount", "/", "20 s")}))
+    monkeypatch.setitem(probes._KINDS, "tcp", broken)
+    found = list(probes.run_round({"a": probe("tcp", "h:1"), "b": probe("mount", "/", "20 s")}))
     assert [(one.ok, one.why) for one in found] == [
         (False, "the probe broke: MemoryError"),
         (True, ""),
@@ -260,20 +260,20 @@ def test_a_probe_that_breaks_ends_itself_only(monkeypatch):
 
 
 def test_no_probes_are_no_round():
-    assert list(probing.run_round({})) == []
+    assert list(probes.run_round({})) == []
 
 
 def test_a_probe_is_due_after_its_interval_less_a_tenth():
     probes = {"a": probe("tcp", "h:1")}
     for age, expected in ((0, False), (269, False), (270, True), (300, True), (10**6, True)):
-        assert bool(probing.due(probes, {"a": 10**9}, 10**9 + age)) is expected
-    assert probing.due(probes, {}, 10**9) == probes
+        assert bool(probes.due(probes, {"a": 10**9}, 10**9 + age)) is expected
+    assert probes.due(probes, {}, 10**9) == probes
 
 
 def test_a_line_of_the_future_delays_no_round():
     probes = {"a": probe("tcp", "h:1")}
-    assert probing.due(probes, {"a": 10**9 + 3600}, 10**9) == probes
-    assert not probing.due(probes, {"a": 10**9 + 30}, 10**9)
+    assert probes.due(probes, {"a": 10**9 + 3600}, 10**9) == probes
+    assert not probes.due(probes, {"a": 10**9 + 30}, 10**9)
 
 
 @rows(
@@ -317,11 +317,11 @@ def test_addresses_of_all_forms_are_targets(kind, target):
 @pytest.mark.deep
 def test_no_thread_of_a_round_holds_the_process(tmp_path):
     code = (
-        "import time\nfrom siteproof.probes import probing\n"
+        "import time\nfrom siteproof import probes\n"
         "from siteproof.sites import Probe\n"
-        "probing._KINDS['tcp'] = lambda target, seconds: time.sleep(60)\n"
+        "probes._KINDS['tcp'] = lambda target, seconds: time.sleep(60)\n"
         "p = Probe(kind='tcp', target='h:1', interval='5 min', timeout='1 s')\n"
-        "print(next(probing.run_round({'a': p})).why)\n"
+        "print(next(probes.run_round({'a': p})).why)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, env=os.environ

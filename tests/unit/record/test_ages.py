@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from siteproof.answers.age import lasting, short
+from siteproof.answers.attempts import lasting, short
 from siteproof.record.clocks import Ages
 from siteproof.record.samples import Header
 

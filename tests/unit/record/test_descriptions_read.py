@@ -4,9 +4,9 @@ from fleets import header
 from stages_made import of_descriptions
 
 from siteproof.collect import stages
-from siteproof.parsers import lines
+from siteproof.parsers import values
 from siteproof.record import descriptions
-from siteproof.record.updates import Updates
+from siteproof.record.descriptions import Updates
 
 SHARED = {f"sysctl.number{n}": str(n) for n in range(50)} | {"bios.version": "1.2"}
 NODES = [f"n{n}" for n in range(64)]
@@ -57,8 +57,8 @@ def test_texts_that_no_two_nodes_share_come_back_as_they_were(tmp_path):
 def test_the_output_of_a_node_is_cut_into_lines_once(tmp_path, monkeypatch):
     made = of_descriptions(tmp_path)
     texts = [path.read_text() for path in sorted(made.stage.glob("raw/*/stdout"))]
-    cut, harmless = [], lines._harmless
-    monkeypatch.setattr(lines, "_harmless", lambda line: cut.append(line) or harmless(line))
-    lines.harmless.cache_clear()
+    cut, harmless = [], values._harmless
+    monkeypatch.setattr(values, "_harmless", lambda line: cut.append(line) or harmless(line))
+    values.harmless.cache_clear()
     assert {s.status for s in stages.collect(made.stage, made.perflogs)} == {"ok"}
     assert len(cut) <= sum(len(text.split("\n")) for text in texts)

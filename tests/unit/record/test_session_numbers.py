@@ -11,19 +11,19 @@ from fleets import header
 
 from siteproof import locks
 from siteproof.errors import UserError
-from siteproof.record import samples, session_numbers
+from siteproof.record import clocks, samples
 
 TAKE = """
 import sys
 from pathlib import Path
-from siteproof.record import session_numbers
+from siteproof.record import clocks as session_numbers
 for turn in range(20):
     print(session_numbers.take(Path(sys.argv[1]), "here", f"s{sys.argv[2]}-{turn}")[0])
 """
 
 
 def take(folder, session="s1", **keys):
-    return session_numbers.take(folder, "here", session, **keys)[0]
+    return clocks.take(folder, "here", session, **keys)[0]
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_a_number_that_samples_have_is_not_given_again(tmp_path):
 def test_a_number_far_beyond_the_others_does_not_count_and_is_named(tmp_path, numbers):
     take(tmp_path, "s1")
     (numbers / "999999998").write_text("mine\n")
-    assert session_numbers.take(tmp_path, "here", "s2") == (2, (numbers / "999999998", 1))
+    assert clocks.take(tmp_path, "here", "s2") == (2, (numbers / "999999998", 1))
     samples.write(tmp_path, header(1, place=900_000_000), [])
     assert take(tmp_path, "s3") == 3
 

@@ -9,7 +9,7 @@ from fleets import header, judged, names, run_of
 
 from siteproof.errors import UserErrors
 from siteproof.nodes import states
-from siteproof.nodes.earlier import RECENT
+from siteproof.nodes.speeds import RECENT
 from siteproof.record import samples
 from siteproof.record.sessions import Sessions
 

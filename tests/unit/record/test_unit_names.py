@@ -1,7 +1,7 @@
 """What others call a unit, and what it is called here."""
 
 from siteproof import units
-from siteproof.record import plain_tests
+from siteproof.record import samples
 
 
 def test_units_have_their_names_here_or_none():
@@ -33,5 +33,5 @@ def test_units_have_their_names_here_or_none():
         ("Gflop", ""),
         ("mB/s", ""),
     ):
-        assert plain_tests.known_unit(printed) == name, (printed, name)
+        assert samples.known_unit(printed) == name, (printed, name)
         assert name == "" or name in units.UNITS, (printed, name)

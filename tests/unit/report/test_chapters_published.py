@@ -12,7 +12,7 @@ import sweeps_made
 from clone import TOP
 from rows import rows
 
-from siteproof.compare.published import imported
+from siteproof.compare.published import results as of_others
 from siteproof.record import samples
 from siteproof.record.samples import Sample
 from siteproof.report import material
@@ -54,7 +54,9 @@ def seed(tmp_path, monkeypatch):
     def of(name, *others):
         for system in (name, *others):
             file = SITES / system / "published.csv"
-            imported.keep(file, imported.read(file, system).values(), tmp_path / "perflogs")
+            of_others.keep(
+                file, of_others.read_published(file, system).values(), tmp_path / "perflogs"
+            )
         opened.append(material.gather(name))
         return opened[-1]
 

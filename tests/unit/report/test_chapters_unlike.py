@@ -14,7 +14,7 @@ from rows import rows
 
 from siteproof.record import samples
 from siteproof.record.series import Series
-from siteproof.report import material, promised
+from siteproof.report import material, past
 from siteproof.report.chapters import changes, distribution, heatmap, trend
 
 RUNS = 30
@@ -143,7 +143,7 @@ def test_a_bound_has_the_sides_that_the_contract_gives_it(tmp_path, monkeypatch,
             n.node for n in verdict.nodes if n.value is not None and n.verdict == "FAIL"
         } == beyond
         found = made().site, Series(metric, (), "system", "compute", ()), made().site.criteria
-        mark = [m.beyond(list(values.values())) for m in promised.marks(*found, unit)]
+        mark = [m.beyond(list(values.values())) for m in past.marks(*found, unit)]
         assert set(compress(values, np.any(mark, axis=0))) == beyond
         if metric == "Hpl.time":
             return  # no headline figure, so no chapter has it

@@ -14,10 +14,9 @@ from siteproof.errors import UserError
 from siteproof.services import slurm
 from siteproof.services.slurm_cases import CASES, Cluster, differences
 from siteproof.sites import Hardware, Service
-from siteproof.slurm.accounting import parse_jobs
 from siteproof.slurm.client import Cause, Failure
 from siteproof.slurm.configured import parse_nodes
-from siteproof.slurm.records import Reservation
+from siteproof.slurm.records import Reservation, parse_jobs
 from siteproof.units import Quantity
 
 OUTPUTS = Path(__file__).parents[1] / "slurm" / "outputs"

@@ -5,7 +5,7 @@ import shutil
 import pytest
 from clone import TOP
 
-from siteproof.sites import catalogue, check_files, load
+from siteproof.sites import catalogue, load
 from siteproof.sweeps.tools import SWEEPS_ONLY
 
 TABLE = catalogue.read()[0]
@@ -20,7 +20,7 @@ def root(tmp_path):
 
 
 def lost(root):
-    return {name: str(one) for name, one in check_files.lost(TABLE, SWEEPS_ONLY, root).items()}
+    return {name: str(one) for name, one in catalogue.lost(TABLE, SWEEPS_ONLY, root).items()}
 
 
 def test_every_check_of_the_catalogue_is_in_its_file(root):
@@ -74,9 +74,9 @@ def test_a_class_that_only_sweeps_use_needs_no_mark(root):
 def test_a_check_in_another_file_is_lost_to_the_catalogue_and_not_gone(root):
     path = root / "checks/cpu/stream.py"
     path.rename(root / "checks/network/memory.py")
-    (one,) = check_files.lost(TABLE, SWEEPS_ONLY, root).values()
+    (one,) = catalogue.lost(TABLE, SWEEPS_ONLY, root).values()
     assert one.elsewhere == "checks/network/memory.py"
-    assert check_files.missing(TABLE, SWEEPS_ONLY, root) == {}
+    assert catalogue.missing(TABLE, SWEEPS_ONLY, root) == {}
 
 
 def test_lint_names_the_check_its_metrics_and_who_needs_it(root, monkeypatch):
@@ -84,7 +84,7 @@ def test_lint_names_the_check_its_metrics_and_who_needs_it(root, monkeypatch):
     (root / "checks/cpu/stream.py").unlink()
     (root / "checks/storage/fio_sweep.py").unlink()
     sweeps = {"FioSweep": ["fio_depth"]}
-    told = check_files.lint([load("thishost")], sweeps, SWEEPS_ONLY, root)
+    told = catalogue.lint([load("thishost")], sweeps, SWEEPS_ONLY, root)
     stream, fio = sorted(map(str, told))
     assert "fio_sweep.py does not exist, so nothing measures FioSweep." in fio
     assert "needed by the sweeps fio_depth" in fio
@@ -95,5 +95,5 @@ def test_lint_names_the_check_its_metrics_and_who_needs_it(root, monkeypatch):
 
 def test_lint_names_the_file_in_which_a_check_is_now(root):
     (root / "checks/cpu/stream.py").rename(root / "checks/network/memory.py")
-    (told,) = check_files.lint([], {}, SWEEPS_ONLY, root)
+    (told,) = catalogue.lint([], {}, SWEEPS_ONLY, root)
     assert "Name checks/network/memory.py, which has Stream" in str(told)

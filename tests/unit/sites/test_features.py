@@ -9,7 +9,7 @@ from clone import TOP
 from rows import rows
 
 from siteproof.cli.sites import LISTS, sites
-from siteproof.sites import catalogue, check_files
+from siteproof.sites import catalogue
 from siteproof.spack import env_files
 
 OWN = """
@@ -81,7 +81,7 @@ def test_a_feature_is_described_once(tmp_path):
 def test_own_checks_add_what_they_name(tmp_path):
     (tmp_path / "mine.py").write_text(OWN)
     (tmp_path / "broken.py").write_text("def (")
-    assert check_files.features_of(tmp_path) == {"mpi", "cuda12", "solver", "fastmath"}
+    assert catalogue.features_of(tmp_path) == {"mpi", "cuda12", "solver", "fastmath"}
 
 
 @rows(

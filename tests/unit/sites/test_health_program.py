@@ -14,7 +14,7 @@ from clone import SITES
 
 from siteproof.errors import UserError
 from siteproof.sites import health_program, load
-from siteproof.sites.health_keys import Health
+from siteproof.sites.key_types import Health
 from siteproof.sites.site import examine
 from siteproof.sites.stated import Fact
 

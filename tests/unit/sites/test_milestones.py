@@ -3,7 +3,7 @@
 import pytest
 
 from siteproof import sites
-from siteproof.sites import calendar_csv, manual
+from siteproof.sites import manual, site_tables
 
 HEAD = "system,date,milestone,needs,source,note\n"
 
@@ -26,7 +26,7 @@ def site(name, monkeypatch):
 
 def test_trap_J8_the_performance_pass_of_iu_precedes_what_it_needs(monkeypatch):
     found = site("jetstream-iu", monkeypatch).milestones
-    assert calendar_csv.remarks(found) == [
+    assert site_tables.remarks(found) == [
         "Performance pass (2015-11-30) precedes Functionality pass (2016-01-14), which it needs, "
         "by 45 days",
         "Performance pass (2015-11-30) precedes Whole system powered (2016-01-14), which it needs, "
@@ -36,7 +36,7 @@ def test_trap_J8_the_performance_pass_of_iu_precedes_what_it_needs(monkeypatch):
 
 def test_tacc_has_all_milestones_in_order(monkeypatch):
     found = site("jetstream-tacc", monkeypatch).milestones
-    assert calendar_csv.remarks(found) == []
+    assert site_tables.remarks(found) == []
     days = {one.milestone: one.date for one in found}
     assert (days["Functionality pass"], days["Performance pass"]) == ("2015-11-05", "2016-02-24")
 
@@ -49,7 +49,7 @@ def test_a_milestone_without_a_date_is_named(world, written, monkeypatch):
     lines = "thishost,,Boot,,A report,\n", "thishost,2016,Pass,Boot,A report,\n"
     assert written(*lines).code == 0
     monkeypatch.setenv("SITEPROOF_SITES", str(world.sites))
-    assert calendar_csv.remarks(sites.load("thishost").milestones) == ["Boot has no date"]
+    assert site_tables.remarks(sites.load("thishost").milestones) == ["Boot has no date"]
 
 
 def test_days_that_overlap_are_no_contradiction(world, written, monkeypatch):
@@ -58,7 +58,7 @@ def test_days_that_overlap_are_no_contradiction(world, written, monkeypatch):
         "thishost,2016-04-20,Pass,Test,A report,\n",
     )
     monkeypatch.setenv("SITEPROOF_SITES", str(world.sites))
-    assert calendar_csv.remarks(sites.load("thishost").milestones) == []
+    assert site_tables.remarks(sites.load("thishost").milestones) == []
 
 
 MISTAKES = [

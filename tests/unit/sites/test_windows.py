@@ -7,8 +7,8 @@ from clone import SITES
 from rows import rows
 
 from siteproof.sites import load, site_tables
-from siteproof.sites.calendar_csv import PlannedWindow, seconds
 from siteproof.sites.site import examine
+from siteproof.sites.site_tables import PlannedWindow, seconds
 
 HEAD = "system,begin,end,nodes,services,announced,by,why\n"
 ROW = "example,{},{},all,,2026-01-01T00:00Z,me,Update\n"

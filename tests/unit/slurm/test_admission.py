@@ -5,7 +5,7 @@ from ClusterShell.NodeSet import NodeSet
 from rows import rows
 
 from siteproof.errors import UserError
-from siteproof.slurm import admission
+from siteproof.slurm import configured
 
 UP = "PartitionName=compute Default=YES State=UP Nodes=n[1-3] MaxTime=UNLIMITED"
 IDLE = "n1|idle|none\nn2|idle|none\nn3|idle|none"
@@ -35,21 +35,21 @@ def slurm(tmp_path, monkeypatch):
 
 def refused(*options):
     with pytest.raises(UserError) as error:
-        admission.refuse(options, NodeSet("n[1-3]"))
+        configured.refuse(options, NodeSet("n[1-3]"))
     return str(error.value)
 
 
 def test_where_jobs_would_start_the_nodes_that_take_none_are_named(slurm):
-    assert admission.refuse(["-p", "compute"], NodeSet("n[1-3]")) == {}
+    assert configured.refuse(["-p", "compute"], NodeSet("n[1-3]")) == {}
     slurm(nodes=IDLE.replace("n2|idle|none", "n2|down$|bad DIMM"))
-    lost = admission.refuse([], NodeSet("n[1-3]"))
-    assert admission.folded(lost) == "n2 down (maintenance): bad DIMM"
+    lost = configured.refuse([], NodeSet("n[1-3]"))
+    assert configured.folded(lost) == "n2 down (maintenance): bad DIMM"
 
 
 def test_a_reservation_that_does_not_exist_is_named_with_those_that_do(slurm):
     told = refused("--reservation=nigth")
     assert told.startswith("--reservation: no reservation 'nigth' (did you mean 'night'?)")
-    lost = admission.refuse(["--reservation", "night"], NodeSet("n[1-3]"))
+    lost = configured.refuse(["--reservation", "night"], NodeSet("n[1-3]"))
     assert lost == {"n3": "not in the reservation night"}
 
 
@@ -76,4 +76,4 @@ def test_what_sbatch_refuses_is_told_in_its_words(slurm, message):
 
 def test_a_licence_that_is_in_use_is_refused_as_jobs_would_wait(slurm):
     assert refused("--licenses=hpl:2") == "licence hpl: 1 of 4 are free, so jobs would wait"
-    assert admission.refuse(["-L", "hpl"], NodeSet("n[1-3]")) == {}
+    assert configured.refuse(["-L", "hpl"], NodeSet("n[1-3]")) == {}

@@ -7,14 +7,15 @@ import pytest
 from rows import rows
 
 from siteproof import nodesets
-from siteproof.collect import ending
+from siteproof.collect import cause
 from siteproof.errors import UserError
 from siteproof.gate import commands
 from siteproof.gate.commands import Cluster
-from siteproof.slurm.accounting import parse_energy, parse_job_nodes
 from siteproof.slurm.records import (
     Node,
     Reservation,
+    parse_energy,
+    parse_job_nodes,
     parse_nodes,
     parse_reservations,
     parse_sinfo,
@@ -138,7 +139,7 @@ def test_words_with_blanks_and_the_fields_behind_them(release, node, reason, com
 def test_who_has_ended_a_recorded_job(job, state, by_somebody):
     text = (OUTPUTS / "22.05/jobs.sacct").read_text()
     assert re.search(rf"^{job}\|([^|]*)\|", text, re.MULTILINE)[1] == state
-    assert ending.by_somebody(state) == by_somebody
+    assert cause.by_somebody(state) == by_somebody
 
 
 def test_energy_that_slurm_does_not_account_is_none_and_never_zero():
@@ -174,7 +175,7 @@ def test_a_job_that_ends_has_all_of_its_nodes():
     ],
 )
 def test_who_has_ended_a_job(state, by_somebody):
-    assert ending.by_somebody(state) == by_somebody
+    assert cause.by_somebody(state) == by_somebody
 
 
 # ---- what people write, and what is no output

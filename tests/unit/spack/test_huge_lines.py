@@ -2,7 +2,7 @@
 
 import time
 
-from siteproof.spack.command import _failure
+from siteproof.spack.build import _failure
 
 FAILED = "[x] abcdefg pkg failed: /tmp/log"
 

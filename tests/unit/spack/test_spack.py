@@ -16,7 +16,7 @@ from rows import rows
 
 from siteproof.errors import UserError, UserErrors
 from siteproof.sites import names
-from siteproof.spack import command, env_files, merge, registered
+from siteproof.spack import build, env_files, registered
 from siteproof.spack.registered import Registered
 
 PACKAGES = "packages:\n  openmpi:\n    externals:\n    - {spec: openmpi@4.1.4, prefix: /usr}\n"
@@ -166,7 +166,7 @@ def test_a_mistake_in_a_sites_externals_is_one_line(tmp_path, file, text, told):
 
 def test_the_joined_environment_includes_the_site_and_changes_nothing_of_the_specs():
     source = env_files.FOLDER / "io/spack.yaml"
-    text = merge.joined("io", source, ["/sites/x/spack", "/data/defaults"])
+    text = registered.joined("io", source, ["/sites/x/spack", "/data/defaults"])
     assert "ior@4.0.0" in text and "fio@3.37 +libaio" in text
     assert "- /sites/x/spack\n  - /data/defaults" in text
     assert str(env_files.RECIPES) in text and "reuse: false" in text
@@ -176,19 +176,19 @@ def test_a_lock_is_known_to_be_older_than_what_it_was_made_from(tmp_path):
     scope, folder = tmp_path / "spack", tmp_path / "io"
     scope.mkdir()
     folder.mkdir()
-    inputs = merge.Inputs("io", scope)
-    merge.remember(inputs, folder)
-    assert not merge.changed(inputs, folder)
-    assert merge.changed(replace(inputs, target="zen3"), folder)
+    inputs = registered.Inputs("io", scope)
+    registered.remember(inputs, folder)
+    assert not registered.changed(inputs, folder)
+    assert registered.changed(replace(inputs, target="zen3"), folder)
     (scope / "packages.yaml").write_text(PACKAGES)
-    assert merge.changed(inputs, folder)
+    assert registered.changed(inputs, folder)
 
 
 @rows("text", ["", "[]", "spack: 3", "spack: {", "spack: {specs: []}"])
 def test_a_spack_yaml_changed_by_hand_is_one_line(tmp_path, text):
     (tmp_path / "spack.yaml").write_text(text)
     with pytest.raises(UserError, match="is not what 'siteproof build' wrote"):
-        merge.joined("io", tmp_path / "spack.yaml", [])
+        registered.joined("io", tmp_path / "spack.yaml", [])
 
 
 # ---- what is installed, compared with the lock
@@ -310,11 +310,11 @@ def test_ctrl_c_while_spack_is_being_started_ends_it_too(tmp_path, monkeypatch):
         signal.raise_signal(signal.SIGINT)
         return started[0]
 
-    monkeypatch.setattr(command.subprocess, "Popen", interrupted)
+    monkeypatch.setattr(build.subprocess, "Popen", interrupted)
     program = tmp_path / "spack"
     program.write_text("#!/bin/sh\nexec sleep 60\n")
     program.chmod(0o755)
-    spack = command.Spack(str(program), "1.2.0")
+    spack = build.Spack(str(program), "1.2.0")
     with pytest.raises(KeyboardInterrupt):
         spack.run(tmp_path, "install", line=print)
     assert started[0].poll() == -signal.SIGINT

@@ -10,7 +10,7 @@ from rows import rows
 from siteproof.errors import UserError
 from siteproof.sites import key_types, load
 from siteproof.sites.system import Role
-from siteproof.spack import env_files, merge
+from siteproof.spack import env_files, registered
 
 HOST = "login1"
 
@@ -52,7 +52,7 @@ def site(partitions, **hardware):
     ],
 )
 def test_several_kinds_of_nodes_share_the_newest_target_that_runs_on_all(stated, found):
-    assert merge.target_of(site(list(stated), **stated), "io") == found
+    assert registered.target_of(site(list(stated), **stated), "io") == found
 
 
 def test_the_processors_are_those_of_archspec():
@@ -65,7 +65,7 @@ def test_the_processors_are_those_of_archspec():
 
 
 def test_partitions_that_do_not_run_an_environment_do_not_count():
-    assert merge.target_of(site(["a"], a="zen4", b="haswell"), "io") == "zen4"
+    assert registered.target_of(site(["a"], a="zen4", b="haswell"), "io") == "zen4"
 
 
 @rows(
@@ -79,29 +79,29 @@ def test_partitions_that_do_not_run_an_environment_do_not_count():
 def test_what_would_be_built_for_the_login_nodes_processor_is_refused(stated, told, monkeypatch):
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     with pytest.raises(UserError, match=told):
-        merge.refuse_target(site(list(stated), **stated), "io", HOST)
+        registered.refuse_target(site(list(stated), **stated), "io", HOST)
 
 
 def test_a_login_node_of_the_same_architecture_builds_for_the_nodes(monkeypatch):
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    merge.refuse_target(site(["a"], a="haswell"), "io", HOST)
+    registered.refuse_target(site(["a"], a="haswell"), "io", HOST)
 
 
 def test_a_login_node_of_another_architecture_names_where_to_build(monkeypatch):
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     with pytest.raises(UserError, match="this host is x86_64.*in a job on a node"):
-        merge.refuse_target(site(["a"], a="neoverse_v1"), "io", HOST)
+        registered.refuse_target(site(["a"], a="neoverse_v1"), "io", HOST)
 
 
 def test_a_host_that_is_one_of_the_nodes_needs_no_target():
-    merge.refuse_target(site(["a"], a=None), "io", "a3")
+    registered.refuse_target(site(["a"], a=None), "io", "a3")
 
 
 def test_a_target_is_required_of_every_package_and_may_be_newer_than_the_host():
-    content = merge.defaults("zen5", merge.Sources())
+    content = registered.defaults("zen5", registered.Sources())
     assert content["packages.yaml"]["packages"] == {"all": {"require": ["target=zen5"]}}
     assert content["concretizer.yaml"]["concretizer"] == {"targets": {"host_compatible": False}}
-    assert merge.defaults("", merge.Sources())["packages.yaml"] == {"packages": {}}
+    assert registered.defaults("", registered.Sources())["packages.yaml"] == {"packages": {}}
 
 
 # ---- what a site leaves to chance

@@ -13,7 +13,7 @@ import warnings
 import pytest
 from clone import PATIENCE, TOP, wait_for
 
-from siteproof.sweeps import knobs
+from siteproof.sweeps import keys
 
 pytestmark = pytest.mark.command  # a network and a process of its own each
 
@@ -69,7 +69,7 @@ class Node:
 
     def combinations(self, *each):
         every = list(dict.fromkeys(knob for values in each for knob in values))
-        text = "".join(f"{line}\n" for line in knobs.lines(each, every))
+        text = "".join(f"{line}\n" for line in keys.lines(each, every))
         (self.stage / "knobs").write_text(text)
 
     def walk(self, script):
@@ -127,7 +127,7 @@ def test_a_knob_is_set_read_back_and_restored(node):
         "1048576",
     ]
     assert (done.returncode, node.must("cat", PARAMETER)) == (0, before)
-    assert knobs.not_restored(node.stage) == {}
+    assert keys.not_restored(node.stage) == {}
     assert not (node.stage / "records" / "n1").exists()
 
 
@@ -204,7 +204,7 @@ def test_a_killed_holder_is_mended_when_the_knobs_are_restored(node):
     (node.stage / "go").touch()
     assert walker.wait(20) == 0
     assert node.must("cat", PARAMETER) == before
-    assert knobs.not_restored(node.stage) == {}
+    assert keys.not_restored(node.stage) == {}
 
 
 def test_a_holder_that_is_ended_restores(node):
@@ -237,7 +237,7 @@ def test_after_a_crash_of_all_the_next_sweep_restores_first(node):
     os.killpg(walker.pid, signal.SIGKILL)
     walker.wait()
     assert node.must("cat", PARAMETER) == ASKED
-    told = knobs.not_restored(node.stage)["n1"]
+    told = keys.not_restored(node.stage)["n1"]
     assert told.startswith("may not be restored (sysctl net/ipv4/tcp_rmem was " + before)
     shutil.rmtree(node.stage / "knobs.d")
     done = node.walk("knobs_set 2 n1 && knobs_facts && knobs_restore")
@@ -259,7 +259,7 @@ def test_a_full_disk_does_not_keep_a_node_from_being_restored(node):
         (node.stage / "go").touch()
         assert walker.wait(20) == 0
         assert node.must("cat", PARAMETER) == before
-        assert knobs.not_restored(node.stage) == {}
+        assert keys.not_restored(node.stage) == {}
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)
 
@@ -373,7 +373,7 @@ def test_an_interface_that_lnet_did_not_take_again_is_added_as_it_was(node):
     done = node.walk("knobs_set 1 n1 || cat state")
     assert done.stdout == "8 256\n"
     assert not (node.stage / "out").exists()
-    assert knobs.not_restored(node.stage) == {}
+    assert keys.not_restored(node.stage) == {}
 
 
 def test_an_option_of_a_module_needs_a_reload(node):

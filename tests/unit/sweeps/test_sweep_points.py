@@ -6,7 +6,7 @@ from itertools import groupby, product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from siteproof.record.point import Point
+from siteproof.record.manifest import Point
 from siteproof.sweeps.keys import Constraint, Sweep
 from siteproof.sweeps.reading import (
     classes,

@@ -7,8 +7,8 @@ import pytest
 
 from siteproof.answers.criterion import judge
 from siteproof.record import samples
+from siteproof.record.finding import Verdict
 from siteproof.record.samples import Header, Sample
-from siteproof.record.severity import Verdict
 from siteproof.sites import Criterion, Hardware
 from siteproof.verdict import judgement
 

@@ -8,7 +8,7 @@ from fleets import header
 from reasons import kinds
 
 from siteproof import sites
-from siteproof.checks import contract
+from siteproof.checks import missing
 from siteproof.record.finding import Kind
 from siteproof.record.samples import Sample
 from siteproof.verdict import judgement
@@ -120,7 +120,7 @@ def test_a_link_as_a_whole_is_not_the_system(site):
 
 
 def compared(site, found):
-    [(name, value, unit, reference)] = contract.compared(site, "Ior", "read", "acceptance", found)
+    [(name, value, unit, reference)] = missing.compared(site, "Ior", "read", "acceptance", found)
     low = reference[0]
     return value, unit, reference[1] is None or value >= low
 
@@ -142,7 +142,7 @@ def test_reframe_compares_the_point_that_is_promised_and_not_a_slower_one(site):
     assert compared(site, [*others, *(ok(200, t) for t in (1, 2, 3))]) == (200, "MiB/s", True)
     assert compared(site, [*others, *(ok(50, t) for t in (1, 2, 3))]) == (50, "MiB/s", False)
     assert compared(site, others) == (1, "MiB/s", True)
-    assert contract.compared(site, "Ior", "read", "acceptance", [lost(1)]) == []
+    assert missing.compared(site, "Ior", "read", "acceptance", [lost(1)]) == []
 
 
 def test_reframe_has_no_bound_where_fewer_trials_decide_nothing(site):

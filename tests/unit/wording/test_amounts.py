@@ -1,6 +1,6 @@
 """How a value and a change are written, whatever the command."""
 
-from siteproof.wording.amounts import change, quantity, stated
+from siteproof.wording.findings import change, quantity, stated
 
 
 def test_a_value_has_the_prefix_with_which_it_can_be_read():

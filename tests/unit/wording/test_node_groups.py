@@ -5,7 +5,7 @@ from dataclasses import replace
 from siteproof.analysis.slow_nodes import State
 from siteproof.record import finding
 from siteproof.record.finding import Finding, Kind
-from siteproof.wording import node_groups
+from siteproof.wording import in_bounds_unit
 from siteproof.wording.findings import sentence
 
 
@@ -31,8 +31,8 @@ def missed(node, day, runs):
 
 def printed(*nodes):
     """What is printed below the head of the only group of these nodes."""
-    (group,) = node_groups.groups((found[0].subject, State.FAILED, found) for found in nodes)
-    return node_groups.phrases(group, Plain())
+    (group,) = in_bounds_unit.groups((found[0].subject, State.FAILED, found) for found in nodes)
+    return in_bounds_unit.phrases(group, Plain())
 
 
 def test_since_when_nodes_of_a_group_fail_is_a_range_that_has_each():

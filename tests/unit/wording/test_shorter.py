@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from siteproof.wording.amounts import shorten
+from siteproof.wording.findings import shorten
 
 MISSED = "Stream.triad: 147 GB/s misses the contract, which requires at least 165 GB/s, since .5"
 

@@ -2,7 +2,7 @@
 
 from siteproof.analysis import plateau
 from siteproof.curves.run_findings import Axis
-from siteproof.wording import amounts, sweep_results
+from siteproof.wording import findings, sweep_results
 
 TASKS, SIZES, KNOB = Axis("tasks", "number"), Axis("size", "size"), Axis("knob.x", "word")
 
@@ -24,7 +24,7 @@ def test_a_place_has_its_unit():
         (KNOB, "own", "knob.x own"),
         (Axis("depth", "number"), "4", "depth 4"),
     ):
-        assert amounts.at(axis.name, value) == text, (axis, value, text)
+        assert findings.at(axis.name, value) == text, (axis, value, text)
 
 
 def test_a_plateau_at_the_first_point_may_have_begun_before():
@@ -65,8 +65,8 @@ def test_figures_have_four_digits_or_all_before_the_point():
         (0.001234, "0.001234"),
         (0.0, "0"),
     ):
-        assert amounts.number(value) == text, (value, text)
+        assert findings.number(value) == text, (value, text)
 
 
 def test_a_change_has_its_sign():
-    assert [amounts.change(c) for c in (0.416, -0.603, 0.0)] == ["+41.6 %", "-60.3 %", "0 %"]
+    assert [findings.change(c) for c in (0.416, -0.603, 0.0)] == ["+41.6 %", "-60.3 %", "0 %"]
