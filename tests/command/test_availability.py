@@ -12,6 +12,8 @@ import pytest
 import soaks
 from documents_checked import check, kinds
 
+from siteproof import probes
+
 PROBES = """
 probes:
   portal: {kind: http, target: 'http://127.0.0.1:PORT/', interval: 10 s, timeout: 5 s}
