@@ -203,7 +203,7 @@ class Play:
         self.patch(act, "datetime", SimpleNamespace(now=self._now))
         self.patch(act, "time", self.clock)
         self.patch(os, "fsync", lambda _handle: None)  # nobody pulls the plug here
-        self.patch(act.children, "run", self._reframe)
+        self.patch(act.commands, "run", self._reframe)
 
     # ---- steps
 

@@ -180,8 +180,8 @@ def test_no_srun_is_no_answer(srun, monkeypatch):
 
 
 def without_cost(monkeypatch):
-    budget = SimpleNamespace(refuse_above=lambda *_: None, report_costs=lambda _cases: None)
-    monkeypatch.setattr(settings, "budget", budget)
+    monkeypatch.setattr(settings.options, "refuse_above", lambda *_: None)
+    monkeypatch.setattr(settings.options, "report_costs", lambda _: None)
     monkeypatch.setattr(settings.session, "current", lambda: SimpleNamespace(site=None))
 
 
@@ -197,12 +197,7 @@ def test_no_node_of_a_machine_without_a_scheduler_is_asked(monkeypatch, tmp_path
 
 def test_the_question_stands_before_the_first_job_and_before_the_sessions_number(monkeypatch):
     asked = []
-    monkeypatch.setattr(
-        settings,
-        "budget",
-        SimpleNamespace(refuse_above=lambda *_: None, report_costs=lambda _: None),
-    )
-    monkeypatch.setattr(settings.session, "current", lambda: SimpleNamespace(site=None))
+    without_cost(monkeypatch)
     monkeypatch.setattr(settings.data_folder, "look", lambda cases, said: asked.append(said))
     monkeypatch.setattr(settings.session, "take_place", lambda: asked.append("number"))
     case = SimpleNamespace(check=SimpleNamespace(is_dry_run=lambda: False))
@@ -211,12 +206,7 @@ def test_the_question_stands_before_the_first_job_and_before_the_sessions_number
 
 
 def test_a_dry_run_asks_no_node(monkeypatch):
-    monkeypatch.setattr(
-        settings,
-        "budget",
-        SimpleNamespace(refuse_above=lambda *_: None, report_costs=lambda _: None),
-    )
-    monkeypatch.setattr(settings.session, "current", lambda: SimpleNamespace(site=None))
+    without_cost(monkeypatch)
     monkeypatch.setattr(settings.data_folder, "look", lambda *_: pytest.fail("asked"))
     case = SimpleNamespace(check=SimpleNamespace(is_dry_run=lambda: True))
     settings.before_run([], [case])
@@ -230,12 +220,7 @@ def test_options_that_only_sbatch_knows_are_not_given_to_srun(of_user):
 
 def test_no_node_is_looked_at_for_a_service_that_is_used_from_here(monkeypatch):
     looked = []
-    monkeypatch.setattr(
-        settings,
-        "budget",
-        SimpleNamespace(refuse_above=lambda *_: None, report_costs=lambda _: None),
-    )
-    monkeypatch.setattr(settings.session, "current", lambda: SimpleNamespace(site=None))
+    without_cost(monkeypatch)
     monkeypatch.setattr(settings.data_folder, "look", lambda cases, said: looked.extend(cases))
     monkeypatch.setattr(settings.session, "take_place", lambda: None)
     here, there = (
