@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 _HOMES = {
     "ApplicationCheck": "per_node",
     "FileSystemCheck": "file_system",
-    "FileSystemSweep": "sweep_file_system",
+    "FileSystemSweep": "file_system",
     "PerNodeCheck": "per_node",
     "PerPairCheck": "per_pair",
-    "ServiceCheck": "per_service",
+    "ServiceCheck": "per_node",
     "SweepCheck": "sweep",
-    "TogetherCheck": "together",
+    "TogetherCheck": "sweep",
 }
 
 

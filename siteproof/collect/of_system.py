@@ -92,7 +92,7 @@ def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
     try:
         result = stage.result(folder_of(number))
         left = raw.read(result)
-        proof = raw.check(result.folder, raw.walker(left, job), left, job)
+        proof = raw.check_origin(result.folder, raw.walker(left, job), left, job)
         outcome.must_have_worked(left, job)
         if lacking := sorted(point.knobs.keys() - left.facts.keys()):  # a full disk, for example
             raise OutputError(f"{lacking[0]} was not read back", "invalid")
@@ -157,7 +157,7 @@ def _outcomes(stage: Stage, job: Manifest, ended: str) -> list[Outcome]:
     try:
         result = stage.result(node)
         left = raw.read(result)
-        proof = raw.check(result.folder, node, left, job)
+        proof = raw.check_origin(result.folder, node, left, job)
         found = _report(left, job)
         _must_be_whole(found, left, job)
         outcome.must_not_set_what_the_job_sets(

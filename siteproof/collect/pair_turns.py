@@ -8,16 +8,10 @@ A link as a whole has values, too, from turns that ran at the same time, if coll
 function of the check's name and `_of_link`. There is one outcome for each trial and each kind of
 run, such as direction=out streams=4, and values only where every pair of the trial has one: what
 some pairs carry is not what the link carries.
-
-The cores of a node each second, as checks/on_node/network.sh reads them from /proc/stat.
-
-A line has the time (s since 1970) and each core's busy and all ticks since boot. Busy is what is
-neither idle nor waiting for storage, as sar's 100 - %idle - %iowait (proc(5), sar(1)).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -29,7 +23,7 @@ from siteproof.collect import cause, outcome, raw
 from siteproof.collect.outcome import Outcome
 from siteproof.collect.raw import Execution, Raw, Stage
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading
+from siteproof.parsers import Reading, cores
 from siteproof.record import samples
 from siteproof.record.manifest import Manifest
 from siteproof.record.pair_units import grouped
@@ -167,11 +161,11 @@ def busiest(client: Runs, server: Runs, way: str) -> list[Reading]:
 
 
 def _of_both(client: str, server: str) -> Decimal:
-    own = whole(client)
+    own = cores.whole(client)
     begin, end = own[0][0], own[-1][0]
     # Ended with its turn, it may have been about to write a line.
-    other = looks(server[: server.rfind("\n") + 1])
-    return max(busiest_core(own), busiest_core([s for s in other if begin <= s[0] <= end]))
+    other = cores.looks(server[: server.rfind("\n") + 1])
+    return max(cores.busiest(own), cores.busiest([s for s in other if begin <= s[0] <= end]))
 
 
 # A server is ended with its turn; only other codes mean that it could not serve.
@@ -269,7 +263,7 @@ class _Turn:
             result = self.stage.result(server_of(self.number))
             served = raw.read(result)
             code = served.number("exit")
-            self.server_proof = raw.check(result.folder, self.server, served, self.job)
+            self.server_proof = raw.check_origin(result.folder, self.server, served, self.job)
         except Exception as error:  # an error in one result must not stop the others
             broken = outcome.reason(error)
             return None, OutputError(f"the server on {self.server}: {broken}", "generic")
@@ -306,7 +300,7 @@ class _Turn:
         try:
             result = self.stage.result(name(self.number))
             left = raw.read(result)
-            self.proof = raw.check(result.folder, self.client, left, self.job)
+            self.proof = raw.check_origin(result.folder, self.client, left, self.job)
             self._must_use_one_program(left)
             ways = self._directions(left)
             self._must_be_whole(left)
@@ -390,59 +384,3 @@ class _Turn:
         full = replace(found, dims=dims, conditions=conditions)
         pair = f"{self.client}>{self.server}"
         return node, Way(self.trial, pair, direction, full, left, runs)
-
-
-MAX_CORES = 10_000
-END = "end cores"
-_LINE = re.compile(r"cores (\d{1,12})((?: \d{1,19}/\d{1,19})+)")
-
-Ticks = list[tuple[int, int]]  # busy and all, of each core
-Look = tuple[int, Ticks]  # when, seconds since 1970
-
-
-def parse(text: str) -> list[Reading]:
-    """`busiest_core`: the core with the largest share of busy time from first to last line, in %.
-
-    Raises OutputError if the end is missing or no tick lies between them.
-    """
-    return [Reading("busiest_core", busiest_core(whole(text)), "%")]
-
-
-def whole(text: str) -> list[Look]:
-    """Each line before the end. Raises OutputError."""
-    lines = text.splitlines()
-    if END not in lines or lines.index(END) != len(lines) - 1:
-        raise OutputError(f"cores: no '{END}', or more after it")
-    return looks("\n".join(lines[:-1]))
-
-
-def looks(text: str) -> list[Look]:
-    """Each line. Raises OutputError."""
-    found = []
-    for line in text.splitlines():
-        match = _LINE.fullmatch(line)
-        if not match:
-            raise OutputError("cores: a line is not a look at all cores")
-        cores = [core.split("/") for core in match[2].split()]
-        if len(cores) > MAX_CORES:
-            raise OutputError(f"cores: {len(cores)}, at most {MAX_CORES}")
-        found.append((int(match[1]), [(int(busy), int(every)) for busy, every in cores]))
-    return found
-
-
-def busiest_core(seen: list[Look]) -> Decimal:
-    """The largest share of any core, in %. Raises OutputError without two looks at all cores."""
-    if len(seen) < 2:
-        raise OutputError("cores: fewer than two looks")
-    first, last = seen[0][1], seen[-1][1]
-    if len(first) != len(last):
-        raise OutputError("cores: not the same cores all the time")
-    return max(map(_share, first, last)).quantize(Decimal("0.1"))
-
-
-def _share(before: tuple[int, int], after: tuple[int, int]) -> Decimal:
-    busy, all_ticks = after[0] - before[0], after[1] - before[1]
-    # The kernel's count of waiting for storage may go back by some ticks (proc(5)).
-    if all_ticks <= 0 or busy < -1:
-        raise OutputError("cores: a core's ticks do not rise")
-    return Decimal(100 * min(max(busy, 0), all_ticks)) / all_ticks

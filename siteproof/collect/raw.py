@@ -255,7 +255,7 @@ def walker(left: Raw, job: Manifest) -> str:
     return node
 
 
-def check(folder: Path, node: str, left: Raw, job: Manifest) -> str:
+def check_origin(folder: Path, node: str, left: Raw, job: Manifest) -> str:
     """The evidence that a node has made this result. Raises OutputError if it has not.
 
     folder: of the result; its name is part of the node's credential.

@@ -121,7 +121,7 @@ def read_node(stage: Stage, job: Manifest, node: str, ended: str) -> Outcome:
         result = stage.result(node)
         meta = result.meta()
         left = raw.read(result)
-        proof = raw.check(result.folder, node, left, job)
+        proof = raw.check_origin(result.folder, node, left, job)
         outcome.must_have_worked(left, job)
         conditions, readings, aside = outcome.judge(left, left.runs, job)
     except Exception as error:  # an error in one result must not stop the others

@@ -114,10 +114,9 @@ def of_fleet(
         place.set_ylim(0, most)
         place.locator_params(axis="y", integer=True)
         _draw_marks(place.axvline, marks, near)
-        for mark in near:
-            if mark.kind == "bound" and mark.side:  # what it does not allow
-                outer = low if mark.side == "at_least" else high
-                place.axvspan(outer, mark.value, hatch="///", zorder=0, **HATCHED)
+        for mark in (mark for mark in near if mark.kind == "bound" and mark.side):
+            outer = low if mark.side == "at_least" else high  # what the bound does not allow
+            place.axvspan(outer, mark.value, hatch="///", zorder=0, **HATCHED)
         for (node, text), marker in zip(named.items(), MARKERS, strict=False):
             at = values[node]
             place.plot(at, 0, marker, color=COLOURS[1], ms=6, clip_on=False, label=text)

@@ -72,7 +72,7 @@ def test_rows_with_any_names_have_anchors_of_their_own_and_links_reach_them(name
 
 def test_a_cell_leads_to_each_place_that_the_page_has_and_else_shows_its_text():
     jobs = Table(("job", "file"), [("1", "a"), ("2", "b")], ids=["job-1", "job-2"])
-    numbers = Numbering.of(Report("here", FIRST, [Section("one", "One", "", [jobs])]))
+    numbers = Numbering(Report("here", FIRST, [Section("one", "One", "", [jobs])]))
     for names in (["1", "2"], ["2", "1"], ["1"]):
         cell = to_rows("job", *names)
         assert cell == ", ".join(names)

@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections import Counter
+from types import SimpleNamespace
 
 import fleets
 import pytest
@@ -215,9 +216,14 @@ def test_a_node_of_two_roles_is_judged_as_one_of_the_first(world, monkeypatch):
     assert found["n101"] == site.hardware_of("fat")
 
 
-def test_the_bound_of_a_partition_is_the_network_of_its_fastest_role(site):
-    assert run_findings._of_roles(site, ["thin", "fat"]) == run_findings._of_roles(site, ["fat"])
-    assert run_findings._of_roles(site, ["thin", "gpu"]) is None, "that of one role is not known"
+def test_the_bound_of_a_partition_is_the_network_of_its_fastest_role(site, monkeypatch):
+    def bound(*roles):
+        monkeypatch.setitem(site.system.partitions, "p", SimpleNamespace(roles=roles))
+        run, link = SimpleNamespace(partition="p"), SimpleNamespace()
+        return run_findings._of_clients(site, run, link, None)
+
+    assert bound("thin", "fat") == bound("fat") != bound("thin")
+    assert bound("thin", "gpu") is None, "that of one role is not known"
 
 
 def test_the_kernel_of_guests_ages_no_answer_of_their_hosts(tmp_path):

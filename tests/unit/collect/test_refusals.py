@@ -64,7 +64,7 @@ def test_every_refusal_names_what_is_needed_and_quotes_the_tool(output):
         ("fio", "3.33-bad_rw", "fio: failed parsing rw=nosuch\n", "fio: failed parsing rw=nosuch"),
         ("fio", "3.33-json_and_text", "", "x: (g=0): rw=read"),  # and not '"error" : 0'
         ("fio", "3.33-gtod_reduce", "", "--gtod_reduce"),
-        ("iperf3", "3.17-json_stream", "", "--json-stream"),
+        ("iperf3", "3.17-json_stream", "", "more than one output in one file"),
         ("osu", "7.5-between_gpus", "", "'H H'"),
         ("perftest", "4.5-all_sizes", "", "-s, not -a"),
         ("osu", "5.3-mbw_mr", "", "Multiple Bandwidth / Message Rate"),

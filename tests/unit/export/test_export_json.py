@@ -143,7 +143,7 @@ def test_what_is_no_number_is_null(tmp_path, monkeypatch):
     one = judged(site(tmp_path, monkeypatch, "C-PASS"), run_of(dict.fromkeys(names(8), 100)))
     states = report(one)
     node = states.nodes["n001"]
-    odd = replace(node.metrics["Stream.triad"], z=-math.inf, change=math.nan)
+    odd = node.metrics["Stream.triad"]._replace(z=-math.inf, change=math.nan)
     varies = note("varies by {spread:share}", subject="n001", spread=math.inf)
     states.nodes["n001"] = replace(node, metrics={"Stream.triad": odd}, notes=[varies])
     read = check("nodes", dumps(documents.nodes(one, states)))

@@ -236,12 +236,12 @@ def test_a_round_takes_no_longer_than_its_longest_limit_whatever_services_do():
             time.sleep(0.05)
 
     with server(drips) as slow, server(status("200 OK")) as good:
-        probes = {f"slow{n}": probe("http", f"http://127.0.0.1:{slow}/") for n in range(20)}
-        probes["good"] = probe("http", f"http://127.0.0.1:{good}/", service="web")
+        slow_and_good = {f"slow{n}": probe("http", f"http://127.0.0.1:{slow}/") for n in range(20)}
+        slow_and_good["good"] = probe("http", f"http://127.0.0.1:{good}/", service="web")
         start = time.monotonic()
-        found = list(probes.run_round(probes))
+        found = list(probes.run_round(slow_and_good))
         assert time.monotonic() - start < 5
-    assert {result.probe for result in found} == set(probes)
+    assert {result.probe for result in found} == set(slow_and_good)
     assert (found[0].probe, found[0].ok) == ("good", True), "it is not held up by the others"
     assert (found[0].service, found[0].interval) == ("web", 300)
     assert {result.why for result in found[1:]} == {"no answer within 1 s"}
@@ -264,16 +264,16 @@ def test_no_probes_are_no_round():
 
 
 def test_a_probe_is_due_after_its_interval_less_a_tenth():
-    probes = {"a": probe("tcp", "h:1")}
+    one = {"a": probe("tcp", "h:1")}
     for age, expected in ((0, False), (269, False), (270, True), (300, True), (10**6, True)):
-        assert bool(probes.due(probes, {"a": 10**9}, 10**9 + age)) is expected
-    assert probes.due(probes, {}, 10**9) == probes
+        assert bool(probes.due(one, {"a": 10**9}, 10**9 + age)) is expected
+    assert probes.due(one, {}, 10**9) == one
 
 
 def test_a_line_of_the_future_delays_no_round():
-    probes = {"a": probe("tcp", "h:1")}
-    assert probes.due(probes, {"a": 10**9 + 3600}, 10**9) == probes
-    assert not probes.due(probes, {"a": 10**9 + 30}, 10**9)
+    one = {"a": probe("tcp", "h:1")}
+    assert probes.due(one, {"a": 10**9 + 3600}, 10**9) == one
+    assert not probes.due(one, {"a": 10**9 + 30}, 10**9)
 
 
 @rows(

@@ -281,11 +281,11 @@ def test_a_file_that_has_no_effect_in_a_system_with_members_is_named(file, world
     "made, told",
     [
         (criterion("''"), "missing key 'over' in C. Allowed: sum, all, any, 1 to 3"),
-        (criterion("4"), "'4' of 3 members in C.over. Allowed: sum, all, any, 1 to 3"),
-        (criterion("most"), "'most' is not how members answer together in C.over"),
+        (criterion("4"), "'4' of Cloud.instances of 3 members in C.over. Allowed: sum, "),
+        (criterion("most"), "'most' is not valid in C.over. Allowed: sum, all, any, or a number"),
         (
             criterion("sum", "at_least: 95 %", "Availability.overall"),
-            "'sum' of Availability.overall in C.over. Allowed: all, any, 1 to 3",
+            "'sum' of Availability.overall of 3 members in C.over. Allowed: all, any, 1 to 3",
         ),
         (
             criterion("all", "at_least: 1 GB/s", "Stream.triad").replace("service", "node"),
