@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import reframe as rfm
 from ClusterShell.NodeSet import NodeSet
 from reframe.core.builtins import parameter, run_after, run_before, variable
 
@@ -31,9 +32,9 @@ from siteproof.slurm import client
 from siteproof.slurm.records import Node, unusable
 
 if TYPE_CHECKING:
-    from ClusterShell.NodeSet import NodeSet
-
     from siteproof.checks.job import JobCheck as Base
+else:
+    Base = rfm.RegressionTestPlugin
 
 
 def chunks() -> int:
