@@ -36,8 +36,8 @@ SURE = 1e-6  # of variances: what is closer is decided by the order of a sum
 def quiet(table: Floats, typical: Typical) -> Bools:
     """Which series surely have no step, episode, drift or change of scatter, and no two levels.
 
-    table: (series, values), without gaps, by time. typical: what series of the same kind do.
-    Seasons, which many years and weekdays show, are not looked for.
+    table: (series, values), without gaps, by time, no two of one time. typical: what series of the
+    same kind do. Seasons, which many years and weekdays show, are not looked for.
     """
     if not 2 * LEAST <= table.shape[1] <= LONGEST:
         return np.zeros(len(table), dtype=bool)
@@ -56,7 +56,7 @@ def quiet(table: Floats, typical: Typical) -> Bools:
 
 
 def _may_drift(table: Floats, factor: float) -> Bools:
-    """Rows of which `drift.slope` may be significant: by how many pairs rise, and how many fall."""
+    """Rows of which `steps.slope` may be significant: by how many pairs rise, and how many fall."""
     n = table.shape[1]
     half = INTERVAL * sqrt(factor * n * (n - 1) * (2 * n + 5) / 18) / (n * (n - 1))
     least = int(n * (n - 1) / 2 * min(0.5 + half, 1))

@@ -172,11 +172,16 @@ def _quiet(suspects: Sequence[Region], kinds: Mapping[int, Typical]) -> NDArray[
     alike = grouped(
         ((id(line.group), line.values.size), at)
         for at, line in enumerate(suspects)
-        if line.node != FLEET and line.group.times[-1] - line.group.times[0] < ANNUAL
+        if line.node != FLEET and _is_plain(line.group.times[line.column])
     )
     for (group, _), rows in alike.items():
         found[rows] = quiet(np.array([suspects[at].values for at in rows]), kinds[group])
     return found
+
+
+def _is_plain(times: NDArray[np.datetime64]) -> bool:
+    """Whether a series shows no year; of runs at one time, `steps.slope` compares no pair."""
+    return bool((times[1:] > times[:-1]).all() and (times[-1:] - times[:1] < ANNUAL).all())
 
 
 def _swinging(batch: Sequence[Region]) -> NDArray[np.bool_]:

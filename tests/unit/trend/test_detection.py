@@ -154,6 +154,14 @@ def test_two_episodes_of_a_node_are_two_items(told):
 # ---- the newest runs
 
 
+def alone(values, times, role="compute"):
+    """The line of a lone node."""
+    runs, ends = np.arange(values.size), np.array([0, values.size])
+    key, sessions = Series(TRIAD, (), "system", role, ()), [""] * values.size
+    group = RoleSeries(key, "MB/s", "higher", ["n1"], ends, runs, values, times, sessions)
+    return Region(group, 0, runs, values, values)
+
+
 def share_told(runs, loss):
     """Of lone nodes with a CV of 1 %, on one page, whose last three runs lack a share."""
     chance = np.random.default_rng(runs)
@@ -162,10 +170,7 @@ def share_told(runs, loss):
     for number in range(30):
         values = 100 * (1 + 0.01 * chance.standard_normal(runs))
         values[-3:] *= 1 - loss
-        key, columns = Series(TRIAD, (), "system", f"r{number}", ()), np.arange(runs)
-        ends = np.array([0, runs])
-        group = RoleSeries(key, "MB/s", "higher", ["n1"], ends, columns, values, times, [""] * runs)
-        lines.append(Region(group, 0, columns, values, values))
+        lines.append(alone(values, times, f"r{number}"))
     found = finds.look(lines).reported()
     return len({id(find.stretch) for find in found if find.relative < 0}) / len(lines)
 
@@ -177,6 +182,15 @@ def test_a_larger_loss_and_one_after_more_runs_are_at_least_as_certain():
     assert (np.diff(found, axis=1) >= -0.05).all(), found
     assert (np.diff(found[:, 1:], axis=0) >= -0.05).all(), found
     assert (found[:, 0] == 0).all() and (found[1:, 2:] > 0.9).all(), found
+
+
+def test_a_drift_is_found_though_runs_of_one_time_go_the_other_way():
+    days, of_day = np.divmod(np.arange(33), 14)
+    chance = np.random.default_rng(58).standard_normal(33)
+    values = 100 + 2 * (chance + days - 0.2 * of_day)
+    times = np.datetime64("2026-01-01", "us") + days * np.timedelta64(14, "D")
+    (found,) = finds.look([alone(values, times)]).reported()
+    assert found.kind == "drift" and found.relative > 0.05
 
 
 # ---- calendars
