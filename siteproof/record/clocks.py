@@ -103,7 +103,7 @@ NODES = "clocks"  # provenance: the nodes whose clocks are off, each with by how
 LONGEST = 12  # digits of such a time
 _BY_NUMBER = "its number, and not its clock, gives its place in the order of sessions"
 MAX_FINDINGS = 5  # of a kind; the others are counted
-MAX_LISTED = 3  # sessions of a number that are named
+MAX_LISTED = 3  # sessions of a number, and numbers of a session, that are named
 
 
 @dataclass(frozen=True)
@@ -200,11 +200,13 @@ def _before_an_older(spans: Sequence[Span], limit: str) -> Iterator[Finding]:
 
 
 def _numbers(headers: Sequence[Header]) -> Iterator[Finding]:
-    """Numbers that two sessions have, and numbers far too high."""
+    """Numbers that two sessions have, sessions with two numbers, and numbers far too high."""
     sessions: dict[int, set[str]] = {}
+    numbers: dict[str, set[int]] = {}
     for header in headers:
         if header.place:
             sessions.setdefault(header.place, set()).add(header.session)
+            numbers.setdefault(header.session, set()).add(header.place)
     for number, names in sorted(sessions.items()):
         if len(names) > 1:
             text = (
@@ -212,6 +214,10 @@ def _numbers(headers: Sequence[Header]) -> Iterator[Finding]:
             )
             listed = ", ".join(sorted(names)[:MAX_LISTED])
             yield note(text, number=number, sessions=listed)
+    for name, of_session in sorted(numbers.items()):
+        if len(of_session) > 1:
+            listed = ", ".join(map(str, sorted(of_session)[:MAX_LISTED]))
+            yield note("session {session} has the numbers {numbers}", session=name, numbers=listed)
     last, beyond = highest(sessions)
     for number in beyond:
         text = (

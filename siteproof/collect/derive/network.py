@@ -30,7 +30,7 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import takewhile
 from statistics import median
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from siteproof import units
 from siteproof.analysis.plateau import bandwidth_delay
@@ -40,9 +40,6 @@ from siteproof.parsers import Reading, count, ping, values
 from siteproof.parsers.iperf3 import Interval
 from siteproof.parsers.rdma_ports import ERRORS
 from siteproof.record.pair_units import FROM, TO
-
-if TYPE_CHECKING:
-    from siteproof.parsers.iperf3 import Interval
 
 HEADERS, AROUND = 52, 38  # bytes
 OF_A_JOB = ("reverse", "protocol", "omit", "block")  # dimensions hold the same
