@@ -172,6 +172,8 @@ def _keyed(printed: Sequence[str], prefix: str, names: Fields) -> Pairs:
 
 def _nvidia(printed: Sequence[str], _of: str) -> Pairs:
     for gpu, column, cell in nvidia_smi.cells([",".join(NVIDIA), *printed]):
+        if not gpu.isdecimal() or column not in NVIDIA:  # a line of the output may be a heading
+            raise OutputError("nvidia: its output is not understood")
         if cell not in NONE:
             yield f"gpu.{gpu[:3]}.{column}", cell
 

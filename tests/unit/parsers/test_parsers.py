@@ -16,7 +16,16 @@ from random_cases import cases
 from recorded import OUTPUTS, good, proofs, words
 
 from siteproof.errors import OutputError
-from siteproof.parsers import Reading, blas, host_parameters, hpl, likwid, stream, values
+from siteproof.parsers import (
+    Reading,
+    blas,
+    description,
+    host_parameters,
+    hpl,
+    likwid,
+    stream,
+    values,
+)
 from siteproof.parsers.iperf3 import intervals
 
 
@@ -39,7 +48,7 @@ def test_every_parser_of_a_tool_has_recorded_outputs():
         for path in (TOP / "siteproof/parsers").glob("*.py")
         if "\ndef parse(" in path.read_text()
     }
-    assert parsers == set(TOOLS)
+    assert parsers | {"cores"} == set(TOOLS)  # which the results of pairs read for themselves
 
 
 def test_every_word_of_an_expectation_is_a_metric_or_a_tool():
@@ -226,3 +235,10 @@ def test_long_lines_of_iors_text_are_read_at_once():
     began = time.process_time()
     assert expected("ior", long) == expected("ior", text)
     assert time.process_time() - began < 2  # it took 4 s
+
+
+def test_nvidia_smi_names_neither_a_gpu_nor_a_field_of_a_description():
+    without_number = ", ".join(["no gpu", *description.NVIDIA[1:]])
+    for printed in ([without_number], ["index, own name", "0, x"]):
+        with pytest.raises(OutputError, match="nvidia: its output is not understood"):
+            description.fields("nvidia", printed)
