@@ -35,7 +35,9 @@ def host_parameters(given: Measured) -> Derived:
         by_kind[leaf(name)] += 0  # a kind without a mismatch has its count, too
         expected = Expected(**rule)
         if name not in found or not expected.met_by(found[name]):
-            reasons = (f" ({why})" for key, why in unreadable.items() if name.startswith(key))
+            reasons = (
+                f" ({why})" for key, why in unreadable.items() if why and name.startswith(key)
+            )
             shown = f"{found.get(name, 'nothing')}{next(reasons, '')}"
             wrong[name] = f"expected {expected}, found {shown}"
             by_kind[leaf(name)] += 1

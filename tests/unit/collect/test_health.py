@@ -36,3 +36,14 @@ def test_a_sum_with_an_unread_part_is_missing_by_name():
 
 def test_where_no_driver_counts_memory_errors_the_others_are_added():
     assert derived({**HEALTHY, "mce": 1}, ["edac_ue"])[("faults",)] == 1
+
+
+def test_a_parameter_that_was_not_read_has_the_reason_if_there_is_one():
+    text = "unreadable sysctl.a\nunreadable sysctl.b needs root\n"
+    expected = {name: {"exact": "1"} for name in ("sysctl.a", "sysctl.b")}
+    given = Measured([], {}, Raw({}, {}, text, ""), {"parameters": expected})
+    found = host.host_parameters(given)[0]
+    assert [r.value for r in found if r.metric == "mismatch"] == [
+        "expected 1, found nothing",
+        "expected 1, found nothing (needs root)",
+    ]
