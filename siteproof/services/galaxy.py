@@ -347,8 +347,9 @@ def _must_not_have_failed(galaxy: Galaxy, invocations: list[Model], jobs: list[M
         shown = galaxy.jobs.show_job(id_of(one), full_details=True)
         code = shown.get("exit_code")
         said = f"{shown.get('tool_stderr') or shown.get('stderr') or ''}".strip()
-        why = f"the job of {one.get('tool_id')}: {one['state']}, exit code {code}: {said}"
-        raise StepFailed(why)
+        exited = "" if code is None else f", exit code {code}"
+        why = f"the job of {one.get('tool_id')}: {one['state']}{exited}"
+        raise StepFailed(": ".join(filter(None, [why, said])))
 
 
 def _still(invocations: list[Model], jobs: list[Model]) -> str:

@@ -134,7 +134,10 @@ def config(job: Job, auth: Sequence[str]) -> str:
 
 def parts(address: str) -> tuple[str, str, str]:
     """User, host and port of user@host:port; empty where it has none."""
-    found = urlsplit(f"//{address}")
+    try:  # the schema does not test what is in brackets
+        found = urlsplit(f"//{address}")
+    except ValueError:
+        raise StepFailed(f"'{address}' is not an address") from None
     return found.username or "", found.hostname or "", f"{found.port or ''}"
 
 

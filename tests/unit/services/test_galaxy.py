@@ -137,6 +137,23 @@ def test_results_are_compared_only_where_the_site_states_them(job, monkeypatch, 
     assert values.get("differing_results") == differing
 
 
+@rows(
+    "shown, why",
+    [
+        ({"exit_code": 1, "stderr": "no index\n"}, "the job of bwa: error, exit code 1: no index"),
+        ({"exit_code": None, "tool_stderr": ""}, "the job of bwa: error"),
+        ({}, "the job of bwa: error"),
+    ],
+)
+def test_a_job_that_failed_is_named_with_what_galaxy_knows_of_its_end(shown, why):
+    failed = {"id": KEY, "tool_id": "bwa", "state": "error"}
+    server = MagicMock()
+    server.jobs.show_job.return_value = shown
+    with pytest.raises(StepFailed) as raised:
+        galaxy._must_not_have_failed(server, [], [failed])
+    assert str(raised.value) == why
+
+
 def test_a_workflow_without_a_job_has_no_time():
     with pytest.raises(StepFailed, match="has run no job"):
         galaxy.seconds_of({"create_time": "2026-11-25T17:55:14"}, [])

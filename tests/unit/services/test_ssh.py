@@ -1,5 +1,6 @@
 """What OpenSSH, its sftp, rsync, df and kinit print: recorded from real ones, in Debian 12."""
 
+import pytest
 from rows import rows
 
 from siteproof.services import sftp, ssh, steps
@@ -71,6 +72,11 @@ def test_why_ssh_ended_is_the_line_that_says_it(text, status, why):
 )
 def test_an_address_has_a_user_a_host_and_a_port(address, parts):
     assert ssh.parts(address) == parts
+
+
+def test_what_is_no_address_in_brackets_is_named():
+    with pytest.raises(steps.StepFailed, match=r"'a@\[1.2\]:22' is not an address"):
+        ssh.parts("a@[1.2]:22")
 
 
 def test_the_configuration_trusts_the_sites_host_keys_and_asks_nobody(tmp_path):
