@@ -254,10 +254,13 @@ def _refuse_variable(
         raise UserError(where, f"{scope} has no such variable{near}")
 
 
-def matches(pattern: str, known: Iterable[str]) -> bool:
+def _matches(pattern: str, known: Iterable[str]) -> bool:
     """Whether a pattern matches; what is not a plain pattern is left to ReFrame."""
-    if pattern.startswith("/") or "@" in pattern:
-        return True
+    return pattern.startswith("/") or "@" in pattern or found_in(pattern, known)
+
+
+def found_in(pattern: str, known: Iterable[str]) -> bool:
+    """Whether a pattern is found in a name, or is none that Python reads."""
     try:
         return any(re.search(pattern, name) for name in known)
     except re.error:
@@ -272,7 +275,7 @@ def _refuse_unmatched(
     known: Iterable[str],
 ) -> None:
     for pattern in patterns or ():
-        if not matches(pattern, among):
+        if not _matches(pattern, among):
             near = hint(pattern, known)
             raise UserError(f"{option} {pattern}", f"{what}{near}", sorted(known))
 

@@ -93,7 +93,7 @@ def report_unfit(wanted: Iterable[str], checks: Iterable[Any]) -> None:
         if name in seen or check.is_fixture() or not is_plain(check) or adapter.fits(check):
             continue
         seen.add(name)
-        if not patterns or any(options.matches(pattern, [name]) for pattern in patterns):
+        if not patterns or any(options.found_in(pattern, [name]) for pattern in patterns):
             loading.report(
                 f"{_file(check)}: {name} is not run: no partition and environment of "
                 f"{session.current().site.name} is one of valid_systems {check.valid_systems} with "

@@ -8,7 +8,7 @@ from clone import TOP
 from rows import rows
 
 from siteproof import sites
-from siteproof.checks import options
+from siteproof.checks import loading, options, plain
 from siteproof.errors import UserError
 from siteproof.sites import job_keys
 
@@ -184,3 +184,19 @@ def test_what_speaks_of_no_check_is_refused(values, variables, where):
 )
 def test_what_speaks_of_a_check_is_not(values, variables):
     options.refuse_unknown(given(**values), {"Hpl"}, [Stream()], variables)
+
+
+@rows("wanted, named", [([], True), (["Else"], True), (["Stream"], False), (["/1a2b"], False)])
+def test_a_plain_test_that_fits_nowhere_is_named_where_it_was_asked_for(monkeypatch, wanted, named):
+    check = SimpleNamespace(
+        display_name="Elsewhere", is_fixture=lambda: False, valid_systems=[], valid_prog_environs=[]
+    )
+    reported = []
+    monkeypatch.setattr(loading, "report", reported.append)
+    monkeypatch.setattr(plain.adapter, "fits", lambda check: False)
+    active = SimpleNamespace(site=SimpleNamespace(name="example"))
+    monkeypatch.setattr(plain.session, "current", lambda: active)
+    monkeypatch.setattr(plain, "is_plain", lambda check: True)
+    monkeypatch.setattr(plain, "_file", lambda check: "own.py")
+    plain.report_unfit(wanted, [check])
+    assert bool(reported) is named
