@@ -565,10 +565,10 @@ class JobCheck(rfm.RunOnlyRegressionTest, special=True):
         getlogger().info(f"submitting {nodes} once more: no result from job {self.job.jobid}")
         self.second = nodes
         self.time_limit = f"{int(self.watcher.remaining())}s"
-        self.blocked = ""
         try:
             self.write_work(missing=True)
             self.write_settings(attempt=2)
+            self.blocked = ""
             adapter.renew_job(self)
             self.pin(nodes)
             rfm.RunOnlyRegressionTest.run(self)

@@ -12,6 +12,7 @@ from siteproof.errors import UserError
 def test_what_a_node_puts_in_the_way_costs_the_second_job_and_no_more(submitted):
     check = SimpleNamespace(
         plan=SimpleNamespace(jobs=["1"]),
+        blocked="lost by Slurm",
         display_name="Stream",
         job=SimpleNamespace(jobid=1),
         watcher=SimpleNamespace(remaining=lambda: 60.0),
@@ -23,3 +24,4 @@ def test_what_a_node_puts_in_the_way_costs_the_second_job_and_no_more(submitted)
 
     check.write_work = write_work
     assert JobCheck.submit_again(check, "n1") is submitted
+    assert check.blocked == "lost by Slurm"  # still the reason of the first job's end
