@@ -165,7 +165,8 @@ def _idle(laid: Rounds, spec: str, states: Mapping[str, Node] | None) -> list[li
     if not 0 < wanted <= len(clients):
         what = f"{wanted} clients requested, {len(clients)} have an idle pair"
         raise UserError(selection.OPTION, what, f"all, idle, 1 to {len(clients)}, or a node set")
-    return _kept(kept, lambda pair: pair[0] in clients[:wanted])
+    first = {*clients[:wanted]}
+    return _kept(kept, lambda pair: pair[0] in first)
 
 
 def _kept(laid: Rounds, wanted: Callable[[Pair], bool]) -> list[list[Pair]]:
