@@ -4,6 +4,8 @@ import ast
 
 from clone import TOP
 
+from siteproof import checks
+
 
 def files():
     """Every file of ours that may meet ReFrame's objects, but for the adapter."""
@@ -67,3 +69,7 @@ def test_the_rule_notices():
 def test_no_other_file_touches_reframes_internals():
     found = {f"{path.relative_to(TOP)}: {name}" for path, tree in files() for name in strange(tree)}
     assert found == set()
+
+
+def test_every_base_class_of_a_check_is_where_the_room_says():
+    assert [name for name in checks._HOMES if not hasattr(checks, name)] == []
