@@ -17,8 +17,7 @@ from siteproof.parsers import Reading, values
 
 @cache
 def parser(tool: str) -> ModuleType:
-    room = "collect.pair_turns" if tool == "cores" else f"parsers.{tool}"
-    return import_module(f"siteproof.{room}")
+    return import_module(f"siteproof.parsers.{tool}")
 
 
 TOOLS = sorted(t for t in {o.tool for o in recorded.all_of()} if hasattr(parser(t), "parse"))

@@ -48,7 +48,7 @@ def test_every_parser_of_a_tool_has_recorded_outputs():
         for path in (TOP / "siteproof/parsers").glob("*.py")
         if "\ndef parse(" in path.read_text()
     }
-    assert parsers | {"cores"} == set(TOOLS)  # which the results of pairs read for themselves
+    assert parsers == set(TOOLS)
 
 
 def test_every_word_of_an_expectation_is_a_metric_or_a_tool():

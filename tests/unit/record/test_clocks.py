@@ -76,9 +76,10 @@ def test_no_year_is_too_much():
         )
 
 
-def test_a_number_with_two_sessions_is_told():
+def test_a_session_with_two_numbers_and_a_number_with_two_sessions_are_told():
     assert found(at(1, -3, "a"), at(2, -2, "a"), at(2, -1, "b")) == [
-        (Kind.NOTE, {"number": 2, "sessions": "a, b"})
+        (Kind.NOTE, {"number": 2, "sessions": "a, b"}),
+        (Kind.NOTE, {"session": "a", "numbers": "1, 2"}),
     ]
 
 
