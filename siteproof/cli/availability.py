@@ -411,7 +411,7 @@ def _answered(site: Site, found: Overview, soak: Soak | None) -> Availability:
     parts = {"system": [(site.name, found.whole)] if found.whole else []}
     for kind in ("services", "gateways", "partitions", "nodes"):
         parts[kind.removesuffix("s")] = list(getattr(found, kind).items())
-    of_figure = ("metric", "value", "unit", "subject", "measured_hours", "interval")
+    of_figure = ("metric", "value", "unit", "subject", "measured_hours")
     shown = None
     if soak:
         shown = SoakAnswer(
@@ -431,7 +431,10 @@ def _answered(site: Site, found: Overview, soak: Soak | None) -> Availability:
         subjects=[
             _subject(found, kind, name, part) for kind, own in parts.items() for name, part in own
         ],
-        figures=[FigureAnswer(**same(f, *of_figure), finding=f.why) for f in figures.values()],
+        figures=[
+            FigureAnswer(**same(f, *of_figure), interval=found.interval, finding=f.why)
+            for f in figures.values()
+        ],
         criteria=criteria,
         findings=soak.findings if soak else found.findings,
         soak=shown,

@@ -123,7 +123,7 @@ def test_a_service_is_down_from_its_stop_to_its_start(world, service, clock):
     assert rows["service", "root"]["overall"] == 100
     assert (read["exit_code"], read["missing"]) == (done.code, [])
     gap = next(one for one in read["figures"] if one["metric"] == "Availability.gateway_gap")
-    assert (gap["subject"], gap["value"]) == ("port", 0)
+    assert (gap["subject"], gap["value"], gap["interval"]) == ("port", 0, 10)
 
 
 def test_a_round_probes_what_is_due_and_a_named_service_always(world, service):
