@@ -413,10 +413,13 @@ def _show_days(title: str, metric: str, days: Sequence[PairDay]) -> str:
         if number > 0:
             print_wrapped(f"{count(number, what)} not shown, see --json")
     named = [f"{a}>{b}" for a, b in ranked if bad[a, b]]
+    # Without a threshold nothing is known to be slow.
+    was = "was slow or failed" if any(day.critical is not None for day in days) else "failed"
     if not named:
-        return f"{metric}: none of {len(pairs)} pairs was slow or failed on any day"
+        return f"{metric}: none of {len(pairs)} pairs {was} on any day"
     more = f" and {len(named) - MAX_PAIRS_NAMED} more" if len(named) > MAX_PAIRS_NAMED else ""
-    return f"{metric}: slow or failed on some day: {', '.join(named[:MAX_PAIRS_NAMED])}{more}"
+    names = ", ".join(named[:MAX_PAIRS_NAMED])
+    return f"{metric}: {was.removeprefix('was ')} on some day: {names}{more}"
 
 
 def _day_cell(day: PairDay | None) -> Text:

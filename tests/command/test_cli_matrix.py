@@ -321,10 +321,8 @@ def test_a_latency_has_days_without_classes(net):
     net.keep([ok("n1>s1", 120, metric="Latency.round_trip", unit="us")])
     done = net.ask("--daily", metric="Latency.round_trip")
     assert "120.0 120.0 120.0" in done.out
-    assert (
-        answer_lines(done.out)[-1]
-        == "Latency.round_trip: none of 1 pairs was slow or failed on any day"
-    )
+    answer = answer_lines(done.out)[-1]
+    assert answer == "Latency.round_trip: none of 1 pairs failed on any day"  # slow is not known
 
 
 def test_pairs_that_a_slow_trunk_explains_leave_no_table_without_rows(net):
