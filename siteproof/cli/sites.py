@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -139,10 +140,10 @@ def _list(chosen: list[str], *, detailed: bool) -> None:
     if not chosen:
         click.echo(f"no site in {folder()}: SITEPROOF_SITES names the folder of sites")
         raise SystemExit(ExitCode.USAGE)
-    following = f"sites {here if here in chosen else chosen[0]}"
+    following = ["sites", here if here in chosen else chosen[0]]
     if detailed:
-        following = f"{'plan' if examine(chosen[0])[0] else 'lint'} --system {chosen[0]}"
-    print_answer(f"this machine: {here}", f"siteproof {following}")
+        following = ["plan" if examine(chosen[0])[0] else "lint", "--system", chosen[0]]
+    print_answer(f"this machine: {here}", shlex.join(["siteproof", *following]))
 
 
 def _sites() -> Rows:
@@ -342,7 +343,7 @@ def _live() -> tuple[str, str]:
         return client.configured()
     except UserError as error:
         hint = "Or give what scontrol printed elsewhere: --nodes FILE --partitions FILE"
-        raise UserError(error.where, error.what, hint=hint) from None
+        raise UserError(error.where, error.what.partition("; it is")[0], hint=hint) from None
 
 
 def _described(

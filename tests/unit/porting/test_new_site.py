@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import scontrol_made as made
 from click.testing import CliRunner
+from clone import SITES
 from recorded import OUTPUTS
 from rows import rows
 
@@ -315,6 +316,21 @@ def test_a_folder_of_sites_in_which_nothing_can_be_made_is_named(centre, monkeyp
     done = centre("--cluster", "far")
     assert isinstance(done.exception, UserError)
     assert str(done.exception).startswith("/proc: no folder can be made in it: ")
+
+
+def test_without_scontrol_it_says_what_does_without_it_and_speaks_of_no_site(centre, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    done = CliRunner().invoke(group, ["sites", "new", "far"])
+    assert str(done.exception) == (
+        "scontrol: not found on PATH. Or give what scontrol printed elsewhere: --nodes FILE "
+        "--partitions FILE."
+    )
+
+
+def test_a_name_that_a_shell_would_read_otherwise_is_quoted_in_the_next_command(centre):
+    shutil.copytree(SITES / "smallest", centre.folder / "sites" / "a; b")
+    for words, following in ((["sites"], "sites 'a; b'"), (["sites", "a; b"], "--system 'a; b'")):
+        assert CliRunner().invoke(group, words).output.endswith(f"{following}\n")
 
 
 def test_without_apply_it_prints_and_writes_nothing(centre):
