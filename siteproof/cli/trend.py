@@ -23,6 +23,7 @@ from siteproof.history import History
 from siteproof.history.extract import Wanted
 from siteproof.record import campaign
 from siteproof.record.finding import Finding
+from siteproof.record.pair_units import grouped
 from siteproof.record.series import alike
 from siteproof.sites import Site
 from siteproof.trend import Alert, Line, Survey
@@ -342,7 +343,7 @@ def _columns(alert: Alert, lines: Sequence[Line]) -> dict[str, list[Line]]:
     """The lines of each column, by its heading."""
     of_alert = [line for line in lines if line.node in alert.nodes]
     others = [line for line in lines if line.node not in alert.nodes]
-    columns = {line.node: [line] for line in of_alert}
+    columns = grouped((line.node, line) for line in of_alert)  # several of a node that are alike
     if alert.of_fleet or len(of_alert) > MAX_NODES:
         columns = {f"median of {len(of_alert)}": of_alert}
     if others:

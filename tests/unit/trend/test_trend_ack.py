@@ -1,6 +1,8 @@
 """`siteproof trend` and its acknowledgements: what is printed, kept and taken back."""
 
 import json
+from dataclasses import replace
+from importlib import import_module
 
 import pytest
 import years
@@ -118,6 +120,22 @@ def test_why_shows_the_runs_around_a_change_and_how_it_was_acknowledged_and_take
     assert [a["id"] for a in changes()["alerts"]] == [name]
     assert len(list((here.perflogs / "here" / "trend").glob("*.json"))) == 2
     assert "taken back" in ask("trend", "why", name)[1]
+
+
+def test_why_shows_all_runs_of_a_node_that_has_several_lines_of_alike_settings(here, capsys):
+    here.year(nodes=4, runs=12, steps=[Step(TRIAD, 6, -0.2, ["n001"])])
+    (alert,) = here.survey().alerts
+    lines = [line for line in here.lines(alert.metric) if line.node == "n001"]
+    parts = [
+        replace(line, times=line.times[part], values=line.values[part])
+        for line in lines
+        for part in (slice(None, 6), slice(6, None))
+    ]
+    shown = []
+    for found in (lines, parts):
+        import_module("siteproof.cli.trend").explain(here.site, alert, found, [])
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
 
 
 def test_an_acknowledgement_outlives_the_runs_that_it_is_of(here):
