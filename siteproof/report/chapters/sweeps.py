@@ -53,7 +53,8 @@ def chapter(material: Material) -> Section | None:
     seen: dict[str, int] = {}
     for name in dict.fromkeys(run.name for run in reversed(found)):
         runs = _newest(found, name)
-        points += [f"{name}: not drawn: {run.system} {_campaign(run)}" for run in runs[MAX_RUNS:]]
+        if left := [f"{run.system} {_campaign(run)}" for run in runs[MAX_RUNS:]]:
+            points.append(f"{name}: not drawn: {few(left, MAX_NAMES)}")
         file = reading.examine()[0].get(name)
         named = [
             (_label(run, runs[:MAX_RUNS]), report)

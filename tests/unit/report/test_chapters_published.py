@@ -460,8 +460,9 @@ def test_a_node_that_only_received_was_measured(tmp_path, monkeypatch):
 
 def test_runs_of_a_sweep_that_have_no_room_are_named(swept, monkeypatch):
     monkeypatch.setattr(sweeps, "MAX_RUNS", 1)
+    monkeypatch.setattr(sweeps, "MAX_NAMES", 0)
     section = sweeps.chapter(swept)
-    assert [p for p in section.points if ": not drawn: " in p]
+    assert [p for p in section.points if ": not drawn: " in p] == ["made_tasks: not drawn: 1 more"]
 
 
 def of_conditions(tmp_path, own):
