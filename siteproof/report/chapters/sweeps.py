@@ -193,7 +193,7 @@ def _row(shown: ShownRun, curve: Curve, several: bool) -> tuple[str, ...]:
     )
 
 
-MAX_RUN_FIGURES = 12  # in one file
+MAX_FIGURES_OF_FILE = 12  # in one file
 LOG_SPAN = 30.0  # highest over lowest value, from which on a time has a logarithmic axis
 
 Named = Sequence[tuple[str, SweepReport]]  # each with the unique name of its run
@@ -226,7 +226,7 @@ def by_figure(reports: Named) -> list[list[ShownRun]]:
 def plots(reports: Named) -> list[LinePlot]:
     """A figure for each axis, metric and panel, with the curves of all runs."""
     several = len({name for name, _ in reports}) > 1
-    return [plot_of_run(shown, several) for shown in by_figure(reports)[:MAX_RUN_FIGURES]]
+    return [plot_of_run(shown, several) for shown in by_figure(reports)[:MAX_FIGURES_OF_FILE]]
 
 
 def plot_of_run(shown: Sequence[ShownRun], several: bool) -> LinePlot:
