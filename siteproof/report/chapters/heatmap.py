@@ -98,7 +98,7 @@ def chapter(material: Material) -> Section | None:
         figures.append(_figure(material, found, cells, past.slug(name), name))
     worst = [found.nodes[n] for n in whole.worst]
     seen = f"{count(len(whole.rows), 'node')} on {count(len(columns.times), columns.unit)}"
-    lead = f"{seen}; clearly worse than the others: {few(worst, 5) or 'none'}."
+    lead = f"{seen}; clearly worse, failed or without an answer: {few(worst, 5) or 'none'}."
     points = [HOW]
     if (columns.place < 0).any() or len(found.sessions) >= past.SESSIONS:
         points.append(f"Runs before {day(columns.times[0])} are not drawn.")

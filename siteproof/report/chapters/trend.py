@@ -168,8 +168,10 @@ def _fleet_caption(middle: Middle, alerts: Sequence[Alert]) -> str:
 
 
 def _periods(middle: Middle, steps: Sequence[Alert]) -> Table:
-    """The runs between two steps."""
-    keys = [sum(at >= utc(step) for step in steps) for at in middle.times]
+    """The runs between two steps; without any step those of a month."""
+    keys = [at.year * 12 + at.month for at in middle.times]
+    if steps:
+        keys = [sum(at >= utc(step) for step in steps) for at in middle.times]
     rows = []
     for key in sorted(set(keys))[-MAX_ROWS:]:
         runs = [n for n, k in enumerate(keys) if k == key]
@@ -179,7 +181,8 @@ def _periods(middle: Middle, steps: Sequence[Alert]) -> Table:
         )
         first, last = day(middle.times[runs[0]]), day(middle.times[runs[-1]])
         rows.append((first, last, str(len(runs)), value, f"{low} to {high}"))
-    note = f"The newest runs between two steps, in {middle.one.unit}; medians of the runs."
+    of = "between two steps" if steps else "of a month"
+    note = f"The newest runs {of}, in {middle.one.unit}; medians of the runs."
     return Table(PERIODS, rows, note, numeric=PERIODS[2:])
 
 
