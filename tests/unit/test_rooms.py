@@ -3,6 +3,8 @@
 import ast
 from collections import defaultdict
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import sources
@@ -242,3 +244,9 @@ def test_tests_lie_as_the_rooms_do():
     }
     assert folders <= rooms | {"foundations", "hostile"}  # the second attacks several rooms
     assert Path(__file__).parent == TOP / "tests/unit"
+
+
+def test_each_base_class_of_checks_is_loaded_from_the_file_that_has_it():
+    for name, file in import_module("siteproof.checks")._HOMES.items():
+        text = find_spec(f"siteproof.checks.{file}").loader.get_source(f"siteproof.checks.{file}")
+        assert f"\nclass {name}(" in text, name
