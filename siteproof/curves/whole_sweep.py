@@ -50,7 +50,7 @@ def _points(header: Header, measured: Sequence[Sample], knob: str) -> Iterator[S
     # Where a number was set, and the nodes read that number.
     read = {(s.dims.get(knob, OWN), s.conditions.get(knob, "")) for s in measured}
     numbers = [(a, b) for a, b in read if a.isdecimal() and b.replace(".", "", 1).isdecimal()]
-    values = sorted(int(wanted) for wanted, found in numbers if Decimal(found) == int(wanted))
+    values = sorted({int(wanted) for wanted, found in numbers if Decimal(found) == int(wanted)})
     if values:
         own = {"parameter": knob.rpartition(".")[2], "from": str(values[0]), "to": str(values[-1])}
         yield Sample(header, "", POINTS, Decimal(len(values)), "count", own_conditions=own)

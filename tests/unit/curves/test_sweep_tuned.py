@@ -70,6 +70,11 @@ def test_a_value_that_was_not_read_back_does_not_count(site):
     assert str(verdict(site, found, "SC11-SWEEP-RPCS").verdict) == "FAIL"
 
 
+def test_a_value_that_was_read_in_two_forms_is_one_value(site):
+    found = [*sweep(8, 16, 64, 128), sample("8", 4, read="8.0")]
+    assert str(verdict(site, found, "SC11-SWEEP-RPCS").verdict) == "FAIL"
+
+
 def test_a_sweep_without_the_ends_is_no_answer(site):
     found = verdict(site, sweep(16, 32, 64), "SC11-SWEEP-RPCS")
     assert str(found.verdict) == "INCOMPLETE"
