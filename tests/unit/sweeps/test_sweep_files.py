@@ -188,6 +188,13 @@ def test_lint_tells_the_mistakes_of_sweeps_too_and_that_one_names_a_system(folde
     assert "other.yaml:1: " in done.output and "the system 'testbed'" in done.output
 
 
+def test_systems_that_a_sweep_names_are_told_in_one_order(folder):
+    systems = [f"system{number}" for number in range(9)]
+    (folder / "mine.yaml").write_text(GOOD.replace("Rates against", " ".join(systems)))
+    found = [str(error) for error in reading.lint(systems)[1]]
+    assert [text.split("'")[1] for text in found] == systems
+
+
 def test_the_shipped_sweeps_have_points():
     assert all(sweep.points for sweep in reading.load().values())
 
