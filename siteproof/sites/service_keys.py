@@ -55,7 +55,7 @@ Digest = Annotated[str, shaped(r"[0-9a-f]{64}", "64 digits from 0 to f")]
 User = Annotated[str, shaped(r"(?:[a-z_][a-z0-9_-]{0,31})?", "a user's name such as debian")]
 End = Annotated[str, shaped(r"(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,62})?", "letters, digits, _ . -")]
 _PROOF = r"(?:/[ -~]{1,400}|[A-Za-z_][A-Za-z0-9_]{0,99})?"
-Proof = Annotated[str, shaped(_PROOF, "such as SITE_PROLOG or /run/prolog/%j")]
+Proof = Annotated[str, shaped(_PROOF, "a variable, or a path such as /run/prolog/%j")]
 Price = Annotated[str, shaped(r"(?:[0-9]{1,6}(?:\.[0-9]{1,6})?)?", "a number such as '0.09'")]
 
 

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
+from urllib.parse import urlsplit
 
 from ClusterShell.NodeSet import NodeSet
 from pydantic import Field, field_validator, model_validator
@@ -301,7 +302,7 @@ MountPoint = Annotated[str, shaped(r"(?s)/.*", "a path that begins with /")]
 
 
 PathBelow = Annotated[
-    str, shaped(r"(?!(.*/)?\.\.(/|$))[^/].*", "a path below its own: admin/owners")
+    str, shaped(r"(?!(.*/)?\.\.(/|$))[^/].*", "a path below that of the file system")
 ]
 
 
@@ -536,7 +537,10 @@ Address = Annotated[
 ]
 InfiniBandDevice = Annotated[
     str,
-    shaped(r"(?:[A-Za-z][A-Za-z0-9_-]{0,39}(:[1-9][0-9]?)?)?", "mlx5_0, or mlx5_0:2 with a port"),
+    shaped(
+        r"(?:[A-Za-z][A-Za-z0-9_-]{0,39}(:[1-9][0-9]?)?)?",
+        "such as mlx5_0, or mlx5_0:2 with a port",
+    ),
 ]
 
 
@@ -582,7 +586,7 @@ class Link(Graded):
 
 
 VariableNames = Annotated[
-    str, shaped(r"[A-Za-z_][A-Za-z0-9_]{0,99}\*?|\*", "names: UCX_TLS, UCX_*, *")
+    str, shaped(r"[A-Za-z_][A-Za-z0-9_]{0,99}\*?|\*", "a name such as UCX_TLS or UCX_*, or *")
 ]
 
 
@@ -624,6 +628,16 @@ ServiceName = Annotated[
 ]
 
 
+def _has_address(target: str) -> bool:
+    """Whether what stands in brackets as a target's host, if anything does, is an address."""
+    _, _, after = target.partition("://")
+    try:
+        urlsplit(f"//{after or target}")
+    except ValueError:
+        return False
+    return True
+
+
 class Probe(Model):
     """A service that `siteproof probe` looks at, from outside, as its users do."""
 
@@ -650,7 +664,7 @@ class Probe(Model):
     @model_validator(mode="after")
     def _fitting(self) -> Probe:
         pattern, example = TARGETS[self.kind]
-        if not pattern.fullmatch(self.target):
+        if not pattern.fullmatch(self.target) or not _has_address(self.target):
             what = f"'{self.target[:60]}' is not a target of kind {self.kind}"
             raise Mistake(what, f"such as {example}")
         seconds, limit = self.interval.to("s"), self.timeout.to("s")

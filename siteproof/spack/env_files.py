@@ -43,7 +43,7 @@ Spec = Annotated[str, shaped(_SPEC, _A_SPEC)]
 # Also the name of a list of specs in common/definitions.yaml.
 RootSpec = Annotated[str, shaped(rf"\$[a-z0-9_]+|{_SPEC}", _A_SPEC)]
 Requirements = Annotated[list[Any], BeforeValidator(_requirements)]
-File = Annotated[str, shaped(_FILE, "xhpl, or lib/libmkl_rt.so")]
+File = Annotated[str, shaped(_FILE, "a file such as xhpl or lib/libmkl_rt.so")]
 Folder = Annotated[str, shaped("/.*", "an absolute path: the folder above its bin and lib")]
 VariableName = Annotated[str, shaped(r"[A-Z_][A-Z0-9_]*", "capitals, such as MKLROOT")]
 
