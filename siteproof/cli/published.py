@@ -122,8 +122,12 @@ def _print(tables: list[Results]) -> None:
 
 def _answer(name: str, samples: int, judged: list[Judged]) -> str:
     counts = Counter(one.answer for one in judged)
-    against = ", ".join(f"{counts[one]} {one}" for one in Outcome if counts[one]) or "none"
-    return f"published of {name}: {samples} values and texts; with a criterion: {against}"
+    misses = Counter(
+        one.sample.metric.partition(".")[0] for one in judged if one.answer is Outcome.MISSES
+    )
+    of = {Outcome.MISSES: f" ({', '.join(f'{check} {n}' for check, n in misses.items())})"}
+    against = ", ".join(f"{counts[one]} {one}{of.get(one, '')}" for one in Outcome if counts[one])
+    return f"published of {name}: {samples} values and texts; with a criterion: {against or 'none'}"
 
 
 def _missed(one: Judged) -> Finding:

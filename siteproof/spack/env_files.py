@@ -201,6 +201,7 @@ SCOPE = "spack"  # a site's folder of Spack's configuration
 # What a site may configure. repos: where its own copy of Spack's packages is.
 SECTIONS = ("packages", "config", "mirrors", "concretizer", "repos", "upstreams", "toolchains")
 _NEEDS_MPI = {"hpcc", "osu", "ior", "mdtest"}
+LUSTRE = "'lustre' with its externals and 'ior: {require: [+lustre]}', or ~lustre"
 
 
 def refuse(environments: Iterable[str], site: Path) -> None:
@@ -321,6 +322,21 @@ def unstated(site: Site) -> Iterator[str]:
     offered = {feature for name in built if name for feature in features(name).features}
     if offered & _NEEDS_MPI and not packages.get("mpi", Package()).require:
         yield f"{file} does not require an MPI, so Spack chooses one: 'mpi: {{require: [openmpi]}}'"
+    lustre = [name for name, fs in site.system.file_systems.items() if fs.kind == "lustre"]
+    if lustre and "ior" in offered:
+        yield from _lustre(packages.get("ior", Package()), packages, file, lustre[0])
+
+
+def _lustre(ior: Package, packages: Packages, file: str, name: str) -> Iterator[str]:
+    """Whether IOR is built with Lustre's library, without which it cannot set a striping."""
+    stated = f"{ior.require} {getattr(ior, 'variants', '')}"
+    if "lustre" not in stated:
+        yield (
+            f"file system '{name}' is Lustre, and {file} does not say whether IOR sets its "
+            f"striping: {LUSTRE}"
+        )
+    elif "+lustre" in stated and not packages.get("lustre", Package()).externals:
+        yield f"{file} requires ior +lustre without externals of 'lustre', which Spack cannot build"
 
 
 def _packages(folder: Path) -> Packages:

@@ -112,21 +112,34 @@ COMPILER = """packages:
     - {spec: gcc@12.2.0, prefix: /usr, extra_attributes: {compilers: {c: /usr/bin/gcc}}}
   mpi: {require: [openmpi]}
 """
+LUSTRE = "  lustre: {externals: [{spec: lustre@2.15.5, prefix: /usr}], buildable: false}\n"
 
 
 @rows(
     "text, told",
     [
-        ("packages: {}\n", ["has no compiler", "does not require an MPI"]),
-        (COMPILER, []),
-        ("packages: 3\n", ["has no compiler", "does not require an MPI"]),
+        (
+            "packages: {}\n",
+            ["has no compiler", "does not require an MPI", "'home' is Lustre, and spack/packages"],
+        ),
+        (COMPILER, ["'home' is Lustre, and spack/packages"]),
+        (COMPILER + "  ior: {require: [+lustre]}\n", ["without externals of 'lustre'"]),
+        (COMPILER + LUSTRE + "  ior: {require: [+lustre]}\n", []),
+        (COMPILER + LUSTRE + "  ior: {variants: +lustre}\n", []),
+        (COMPILER + "  ior: {require: ['~lustre']}\n", []),
+        ("packages: 3\n", ["has no compiler", "does not require an MPI", "'home' is Lustre"]),
     ],
 )
 @pytest.mark.deep
 def test_what_a_site_leaves_to_chance_is_a_warning(tmp_path, text, told):
     (tmp_path / "spack").mkdir()
     (tmp_path / "spack/packages.yaml").write_text(text)
-    found = list(env_files.unstated(replace(load("jetstream-iu"), folder=tmp_path)))
+    plain = load("jetstream-iu")
+    system = plain.system
+    some = next(iter(system.file_systems.values()))
+    home = {"home": some.model_copy(update={"kind": "lustre"})}
+    here = replace(plain, folder=tmp_path, system=system.model_copy(update={"file_systems": home}))
+    found = list(env_files.unstated(here))
     assert len(found) == len(told)
     assert all(part in one for part, one in zip(told, found, strict=True)), found
 
