@@ -26,9 +26,8 @@ from siteproof.sites import Metric, Site, catalogue
 from siteproof.sites.catalogue import Setting
 from siteproof.sites.schema import yamlfile
 from siteproof.sweeps import caps, reading
-from siteproof.sweeps.keys import whole
+from siteproof.sweeps.keys import SWEEPS_ONLY, TOOLS, whole
 from siteproof.sweeps.reading import FOLDER, SweepFile, classes
-from siteproof.sweeps.tools import SWEEPS_ONLY, TOOLS
 
 MAX_NUMBER = 10**9  # of a number that -S sets
 

@@ -29,7 +29,7 @@ from siteproof.sites.schema.yamlfile import Document, shown
 from siteproof.sites.site import examine, find, lint_sites, load, names, trust
 from siteproof.spack import env_files as software
 from siteproof.sweeps import reading as sweeps
-from siteproof.sweeps.tools import SWEEPS_ONLY, TOOLS
+from siteproof.sweeps.keys import SWEEPS_ONLY, TOOLS
 from siteproof.units import count
 from siteproof.verdict.others import asked
 from siteproof.wording.findings import sentence

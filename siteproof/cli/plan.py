@@ -41,7 +41,7 @@ from siteproof.errors import ExitCode, UserError, UserErrors
 from siteproof.record.pair_units import grouped
 from siteproof.record.samples import Header
 from siteproof.sites import Site, catalogue, pairs
-from siteproof.sweeps.tools import SWEEPS_ONLY
+from siteproof.sweeps.keys import SWEEPS_ONLY
 from siteproof.units import count
 from siteproof.verdict.others import asked
 

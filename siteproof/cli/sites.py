@@ -38,8 +38,7 @@ from siteproof.sites.manual import Key
 from siteproof.sites.schema.yamlfile import Document
 from siteproof.sites.site import examine, find
 from siteproof.slurm import client, configured
-from siteproof.sweeps.keys import Sweep
-from siteproof.sweeps.tools import COMMON, TOOLS
+from siteproof.sweeps.keys import COMMON, TOOLS, Sweep
 from siteproof.units import count
 
 WIDTH = 100

@@ -23,7 +23,7 @@ from siteproof.parsers.service import Report, Step
 from siteproof.record import samples
 from siteproof.record.manifest import Manifest, Point, folder_of
 from siteproof.slurm import client
-from siteproof.sweeps import keys, tools
+from siteproof.sweeps import keys
 
 NO_NODE = ""
 WITHOUT = "without"  # a fact: metrics that a job cannot measure, and why
@@ -111,7 +111,7 @@ def of_point(stage: Stage, job: Manifest, number: int, ended: str) -> Outcome:
         {**point.fixed, **conditions},
         host=left.meta,
         # A run that measures all values of an axis has them as dimensions of its readings.
-        dims={k: v for k, v in dims.items() if k not in tools.OF_ONE_RUN.get(job.check, ())},
+        dims={k: v for k, v in dims.items() if k not in keys.OF_ONE_RUN.get(job.check, ())},
         origin=proof,
         lacks={harmless(name): why for name, why in known.items() if name not in there},
     )

@@ -12,7 +12,7 @@ from siteproof.analysis.plateau import CurveShape, Point, fairness
 from siteproof.record.pair_units import grouped
 from siteproof.record.samples import Sample
 from siteproof.sites import Metric
-from siteproof.sweeps.tools import shown
+from siteproof.sweeps.keys import shown
 
 TASKS, PER_NODE = "tasks", "tasks_per_node"
 SLOWEST, FASTEST = "_slowest", "_fastest"  # endings of the metrics of single ranks

@@ -40,8 +40,8 @@ from siteproof.record.pair_units import grouped
 from siteproof.record.samples import Sample
 from siteproof.sites import FileSystem, Link, Metric, Site
 from siteproof.sweeps.caps import in_words
+from siteproof.sweeps.keys import TOOLS
 from siteproof.sweeps.reading import SweepFile
-from siteproof.sweeps.tools import TOOLS
 
 WINDOWS = ("window", "buffer")  # what bounds the bytes under way of one stream
 STREAMS = "streams"

@@ -20,9 +20,8 @@ from siteproof.record import manifest
 from siteproof.record.manifest import Point, Values
 from siteproof.record.samples import SWEEP, Header, Sample
 from siteproof.record.sessions import Sessions
-from siteproof.sweeps.keys import Sweep, plain, whole
+from siteproof.sweeps.keys import COMMON, SIZES, TOOLS, Axis, Sweep, plain, shown, whole
 from siteproof.sweeps.reading import SweepFile
-from siteproof.sweeps.tools import COMMON, SIZES, TOOLS, Axis, shown
 from siteproof.units import size
 
 CAP = "cap"  # the condition: axes and values that bind, `block=1073741824 tasks=8`

@@ -19,8 +19,7 @@ from siteproof.record.manifest import KNOB, OWN, Point, Values
 from siteproof.sites.schema import shapes, yamlfile
 from siteproof.sites.schema.yamlfile import Document
 from siteproof.sweeps import keys as turned
-from siteproof.sweeps.keys import Sweep, plain
-from siteproof.sweeps.tools import TOOLS
+from siteproof.sweeps.keys import TOOLS, Sweep, plain
 
 CLASS = 8  # how many times as many nodes a size class may have as the one before
 

@@ -43,7 +43,7 @@ from siteproof.record.sessions import Sessions
 from siteproof.sites import Criterion, Site, catalogue, pairs
 from siteproof.sites.catalogue import MODES
 from siteproof.sites.promise import CONTRACT_MODES
-from siteproof.sweeps.tools import SWEEPS_ONLY
+from siteproof.sweeps.keys import SWEEPS_ONLY
 from siteproof.verdict import others
 from siteproof.verdict.derived.given import MAX_SESSIONS, Basis, MayBe, Past
 from siteproof.verdict.others import Missed

@@ -23,7 +23,7 @@ from siteproof.analysis.plateau import Part, Why
 from siteproof.answers.attempts import lasting
 from siteproof.record.finding import Detail, Finding, Kind
 from siteproof.record.pair_units import grouped, is_gpu
-from siteproof.sweeps.tools import SIZES
+from siteproof.sweeps.keys import SIZES
 from siteproof.units import size, with_unit
 
 Words = Callable[["Fields"], str]  # a template that depends on values

@@ -29,7 +29,7 @@ from siteproof.record import finding, samples
 from siteproof.sites import catalogue, manual
 from siteproof.sites.catalogue import Metric
 from siteproof.sites.manual import Key
-from siteproof.sweeps.tools import TOOLS
+from siteproof.sweeps.keys import TOOLS
 
 sys.path[:0] = [str(CLONE / "setup")]
 

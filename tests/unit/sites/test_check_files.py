@@ -6,7 +6,7 @@ import pytest
 from clone import TOP
 
 from siteproof.sites import catalogue, load
-from siteproof.sweeps.tools import SWEEPS_ONLY
+from siteproof.sweeps.keys import SWEEPS_ONLY
 
 TABLE = catalogue.read()[0]
 
