@@ -1,4 +1,4 @@
-"""What several subcommands share: their options, --output FILE, and progress on a terminal."""
+"""What several subcommands share: their options, --output FILE, progress on a terminal, and listings."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""scontrol commands from a decision and from what Slurm reports; none of them is run here.
+"""scontrol commands from a decision and from what Slurm reports, as data; `act.py` runs them.
 
 Slurm 22.05 has no comment on a reservation, so each node of ours carries the reason in its own
 Comment, which `scontrol show node` prints. An empty `Nodes=` would let Slurm choose nodes, and
 MAINT reservations may overlap unasked: neither is left to Slurm.
 
-Commands as child processes that end when this process is to end, however that comes.
+`run` starts a program, such as ReFrame, as a child process that ends when this process is to end,
+however that comes.
 """
 
 from __future__ import annotations
