@@ -1,4 +1,4 @@
-"""What several subcommands share: their options, --output FILE, progress on a terminal, and listings."""
+"""What several subcommands share: options, --output FILE, progress on a terminal, listings."""
 
 from __future__ import annotations
 

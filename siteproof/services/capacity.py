@@ -5,7 +5,7 @@ whether all is gone is read from the cloud.
 
 Virtual machines in a cloud's listings: how many are ACTIVE at one instant, and why others fail.
 
-What the listings show is judged by pure functions. Times are seconds; those of the cloud since 1970.
+What the listings show is judged by pure functions. Times are seconds; the cloud's since 1970.
 """
 
 from __future__ import annotations
