@@ -73,7 +73,7 @@ def test_a_reservation_that_is_not_there_fails_and_is_told(suite):
     done = suite.reframe("-n", "HostParameters", "-J", "reservation=nowhere")
     assert done.returncode == 1, done.stdout
     reason = next(line for line in done.stdout.splitlines() if "* Reason:" in line)
-    assert "-J reservation=nowhere: scontrol:" in reason, reason
+    assert "no reservation 'nowhere'" in reason, reason
 
 
 def test_a_large_system_is_listed_in_chunks_of_64_nodes(suite):
