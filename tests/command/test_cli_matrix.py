@@ -139,7 +139,7 @@ def test_the_page_draws_pairs_that_are_too_few_to_judge_in_a_colour_of_their_own
     done = net.inside("report", "--system", "here", "--output", str(page))
     assert done.code in (0, 3), done.err
     shown = page.read_text()
-    assert "; 2 too few to judge without a bound" in shown and "no bad pair" not in shown
+    assert "2 too few to judge without a bound" in shown and "no bad pair" not in shown
     assert ">too few to judge</text>" in shown and ">not clearly worse</text>" not in shown
 
 

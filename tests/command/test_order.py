@@ -212,10 +212,10 @@ def test_a_failure_is_not_hidden_by_moving_its_file(world, target):
     for word, code in {"verdict": 3, "nodes": 3, "gate": 1}.items():
         done = world.ask(word)
         assert (done.code, path.name in done.err) == (code, True), (word, done)
-        assert "its header is of another" in done.err, word
+        assert "its header is that of another file" in done.err, word
         assert "n[001-008]" in done.out and "cannot be read" in done.out, (word, done)
     done = world.ask("history")
-    assert done.code == 3 and "its header is of another" in done.said
+    assert done.code == 3 and "its header is that of another file" in done.said
 
 
 def test_an_old_file_in_a_wrong_place_is_left_out_and_named(world):
@@ -227,7 +227,7 @@ def test_an_old_file_in_a_wrong_place_is_left_out_and_named(world):
     (folder / "other" / path.name).write_bytes(path.read_bytes())
     done = world.ask("verdict")
     assert done.code == 0
-    assert "left out: " in done.err and "another partition: 'compute', not 'other'" in done.err
+    assert "left out: " in done.err and "of another file: here/compute/" in done.err
 
 
 def test_another_systems_file_answers_nothing_here(world):
@@ -240,7 +240,7 @@ def test_another_systems_file_answers_nothing_here(world):
     written.rename(world.data / "perflogs/here/compute" / written.name)
     done = world.ask("verdict")
     assert done.code in (1, 2), done.said
-    assert "another system: 'there', not 'here'" in done.err
+    assert "its header is that of another file: there/" in done.err
 
 
 def test_a_trend_goes_by_the_order_of_sessions(world):

@@ -75,8 +75,8 @@ def test_lst_has_as_many_nodes_as_clients():
         ({"knob.bios.turbo": ["1"]}, {}, "'knob.bios.turbo' is not a knob"),
         ({"knob.nic.eth0.speed": ["1"]}, {}, "'knob.nic.eth0.speed' is not a knob"),
         ({"knob.sysctl.x": ["1"]}, {}, "'knob.sysctl.x' is not a knob"),
-        ({RMEM: ["1\n2\x07"]}, {}, f"{RMEM} '1"),
-        ({RMEM: ["1" * 201]}, {}, f"{RMEM} '1"),
+        ({RMEM: ["1\n2\x07"]}, {}, f"{RMEM}: unknown value '1"),
+        ({RMEM: ["1" * 201]}, {}, f"{RMEM}: unknown value '1"),
     ],
 )
 def test_a_knob_that_no_node_could_set_is_a_mistake_of_the_file(axes, fixed, told):

@@ -255,7 +255,8 @@ def test_published_is_a_command_whose_last_line_answers(world):
     done = world.inside("published", "--system", "jetstream-tacc")
     assert done.code == 1
     assert " ".join(map(str.strip, answer_lines(done.out)[-2:])) == (
-        "published of jetstream-tacc: 120 values and texts; with a criterion: 13 misses, 33 keeps"
+        "published of jetstream-tacc: 120 values and texts; with a criterion: 13 misses "
+        "(BlockStorage 2, UdpBurst 3, UdpBandwidth 1, IorSingle 3, Inventory 4), 33 keeps"
     )
     read = check("published", world.inside("published", "--system", "jetstream-tacc", "--json").out)
     assert len(read["figures"]) == 46
