@@ -130,7 +130,7 @@ def test(job: Job, steps: Steps) -> None:
     hub = _Hub(job)
     steps.condition(protocol="JupyterHub REST")
     with steps.step("login"):
-        answer = hub.must("GET", "/hub/api/", "version")
+        answer = hub.must("GET", "/hub/api/", what="version")
         hub.servers()
     steps.condition(tool=f"JupyterHub {_text(answer.json(), 'version')}")
     with steps.step("spawn"):
