@@ -165,15 +165,15 @@ def test_a_file_system_that_hangs_does_not_hang_it(node):
 
 def test_a_limit_that_passes_between_two_steps_hangs_nothing_and_skips_nothing(node):
     text = health_program.text(load("fullest"), "compute")
-    slow = "sleep 0.3\n"
-    done = node.run("--report", text=text.replace("    free ", f"{slow}free "), patience="0.1")
+    slow = "sleep 1.5\n"
+    done = node.run("--report", text=text.replace("    free ", f"{slow}free "), patience="1")
     assert done.stdout.startswith("now OK\n")
     two = text.replace("    free ", f"free / 1 x\n{slow}free ")
-    done = node.run("--report", text=two, patience="0.1")
+    done = node.run("--report", text=two, patience="1")
     assert done.stdout.startswith(f"now BAD {node.top} does not answer\n")
     node.tool("stat", '[ "$1" = -f ] && exec sleep 6 || exec /usr/bin/stat "$@"')
     begun = time.monotonic()
-    done = node.run("--report", text=text.replace("wait $!", f"{slow}wait $!"), patience="0.1")
+    done = node.run("--report", text=text.replace("wait $!", f"{slow}wait $!"), patience="1")
     assert f"{node.top} does not answer" in done.stdout
     assert time.monotonic() - begun < 5
 
